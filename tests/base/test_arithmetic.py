@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign import tables as blowfish
@@ -78,7 +79,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_row("name", CASES)
 def test_numbers_are_those_of_a_caller_without_settings(strict, name):
     found = CASES[name]()
     with own_arithmetic():

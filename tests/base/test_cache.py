@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sparse
+from rows import each_row
 
 from mechdesign.base import _cache as cache
 from mechdesign.errors import CacheWarning, ExportError
@@ -77,7 +78,7 @@ def test_no_pickles(folder: Path) -> None:
     assert cache.load("kind", KEY) is None
 
 
-@pytest.mark.parametrize("value", ["off", "OFF", "0", "none"])
+@each_row("value", ["off", "OFF", "0", "none"])
 def test_can_be_turning_off(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, value)
     assert cache.folder() is None
@@ -174,7 +175,7 @@ def test_many_processes_at_once(folder: Path) -> None:
     assert not list(folder.rglob("*.tmp"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arrays",
     [
         {"G": np.zeros((2, 2)), "D": np.zeros(2), "rest": np.zeros(2)},
@@ -322,7 +323,7 @@ def entry_exists(folder: Path) -> bool:
     return (folder / cache.KINDS[0] / f"{KEY}.npz").exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"x", b"-5", b"1e9", bytes(9)])
+@each_row("content", [b"", b"x", b"-5", b"1e9", bytes(9)])
 def test_a_damaged_limit_is_no_limit(folder: Path, content: bytes) -> None:
     cache.set_limit(10)
     (folder / "limit-bytes").write_bytes(content)

@@ -10,6 +10,7 @@ import threading
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base import _atomic as atomic
@@ -134,7 +135,7 @@ def test_all_parts_share_the_grace():
     assert first.stop() is second.stop() is Stop.USER
 
 
-@pytest.mark.parametrize("limit", [-1.0, float("nan")])
+@each_row("limit", [-1.0, float("nan")])
 def test_a_limit_that_is_no_time_is_refused(limit):
     with pytest.raises(InputError, match="time_limit: must not be negative"):
         Deadline(limit)
@@ -277,8 +278,8 @@ def test_other_threads_see_nothing():
     assert seen == [False]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("whole", [False, True])
+@each_row("threads", [1, 2])
+@each_row("whole", [False, True])
 def test_workers_begin_no_further_batch(threads, whole):
     deadline = Deadline()
     workers = Workers(threads, 100, 1, deadline)
@@ -307,7 +308,7 @@ def test_workers_begin_no_further_batch(threads, whole):
         workers.close()
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@each_row("threads", [1, 2])
 def test_workers_that_are_late_begin_no_further_batch_and_say_so_once(threads):
     done, clock = [], Clock()
 
@@ -334,7 +335,7 @@ def test_workers_that_are_late_begin_no_further_batch_and_say_so_once(threads):
         workers.close()
 
 
-@pytest.mark.parametrize("solver", ["block", "highs-simplex", "auto"])
+@each_row("solver", ["block", "highs-simplex", "auto"])
 def test_a_design_that_is_stopped_while_it_is_solved_is_certified(solver):
     pressed = []
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base._display import card, data_frame, picture
@@ -101,7 +102,7 @@ NAMES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_values_are_short_at_a_prompt(values, name):
     text = repr(values[name])
     assert len(text) <= 260
@@ -110,7 +111,7 @@ def test_values_are_short_at_a_prompt(values, name):
     assert text.startswith(type(values[name]).__name__)
 
 
-@pytest.mark.parametrize("name", [*NAMES[:10], "attack", "policy", "plan", "release", "audit", "ledger"])
+@each_row("name", [*NAMES[:10], "attack", "policy", "plan", "release", "audit", "ledger"])
 def test_values_are_small_pages_in_a_notebook(values, tables, name):
     text = (values | tables)[name]._repr_html_()
     Balanced(text)
@@ -151,7 +152,7 @@ def test_without_pandas_the_package_is_named(monkeypatch):
         data_frame({"a": [1]})
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each_row("name", MODULES)
 def test_public_modules_list_their_public_names(name):
     module = getattr(md, name)
     assert dir(module) == sorted(module.__all__)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rows import each_row
 
 from mechdesign.base import _machine as control_groups
 from mechdesign.base import _machine as limits
@@ -38,7 +39,7 @@ def machine(tmp_path, monkeypatch):
     return found, write
 
 
-@pytest.mark.parametrize(("pages", "expected"), [(16, None), (2**14 - 1, None), (2**14, 2**26), (2**20, 2**32)])
+@each_row(("pages", "expected"), [(16, None), (2**14 - 1, None), (2**14, 2**26), (2**20, 2**32)])
 def test_a_memory_in_which_python_could_not_run_is_ignored(pages, expected, machine, tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "_PROC", tmp_path / "nowhere")
     monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": pages, "SC_PAGE_SIZE": 4096}.__getitem__)
@@ -55,7 +56,7 @@ def test_without_limits_it_is_what_the_machine_has(machine):
     assert free_memory() == 8 * GIB
 
 
-@pytest.mark.parametrize(("name", "held"), [("RLIMIT_AS", 1000), ("RLIMIT_DATA", 700)])
+@each_row(("name", "held"), [("RLIMIT_AS", 1000), ("RLIMIT_DATA", 700)])
 def test_limits_of_the_process_count_with_what_it_holds(machine, name, held):
     found, _ = machine
     found[getattr(resource, name)] = GIB

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign import tables as blowfish
@@ -82,7 +83,7 @@ TAKEN: dict[str, tuple[str, Callable[[], object]]] = {
 }
 
 
-@pytest.mark.parametrize("name", TAKEN)
+@each_row("name", TAKEN)
 def test_a_masked_array_is_refused_by_name(name: str) -> None:
     path, call = TAKEN[name]
     with pytest.raises(

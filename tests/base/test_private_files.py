@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base import _atomic as atomic
@@ -63,8 +64,8 @@ def test_private_files_and_folders_are_private_from_the_first_byte_on(tmp_path: 
     assert {mode(tmp_path / name) for name in ("p/q/r", "s/t")} == {0o666 & ~umask}
 
 
-@pytest.mark.parametrize("private", [False, True])
-@pytest.mark.parametrize("kept", [0o600, 0o640, 0o660, 0o644, 0o444, 0o666])
+@each_row("private", [False, True])
+@each_row("kept", [0o600, 0o640, 0o660, 0o644, 0o444, 0o666])
 def test_a_write_keeps_the_mode_and_group_of_what_it_replaces(tmp_path: Path, kept: int, private: bool) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"old")

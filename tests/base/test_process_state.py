@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import matplotlib
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base._process import SharedSettings, UpperLimit, ignore_warnings
@@ -35,7 +36,7 @@ USERS = {
 }
 
 
-@pytest.mark.parametrize("name", USERS)
+@each_row("name", USERS)
 def test_settings_of_pictures_are_the_callers_again_after_users_that_overlap(name):
     with matplotlib.rc_context({"font.size": 31, "axes.grid": True, "text.color": "red", "savefig.facecolor": "blue"}):
         before, filters = dict(matplotlib.rcParams), list(warnings.filters)
@@ -66,7 +67,7 @@ def test_figures_from_threads_leave_the_settings_as_they_were():
     assert warnings.filters == filters
 
 
-@pytest.mark.parametrize("numbers", [(1, 2), (2, 1), (1, 1), (2, 2)])
+@each_row("numbers", [(1, 2), (2, 1), (1, 1), (2, 2)])
 def test_the_least_number_holds_and_the_last_user_puts_back_the_first(numbers):
     said = [8]
 
@@ -146,7 +147,7 @@ def test_collected_warnings_are_those_asked_for_only():
     assert told[0].filename == __file__
 
 
-@pytest.mark.parametrize("solver", ["scipy", "scipy-ipm"])
+@each_row("solver", ["scipy", "scipy-ipm"])
 def test_solvers_in_threads_leave_the_filters_of_warnings_alone(solver):
     changed: list[object] = []
     before = list(warnings.filters)

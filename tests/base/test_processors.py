@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base import _machine as control_groups
@@ -93,7 +94,7 @@ def test_without_threads_all_is_proved_and_shared_work_is_done(monkeypatch, tmp_
     workers.close()
 
 
-@pytest.mark.parametrize("solver", ["highs", "highs-ipx"])
+@each_row("solver", ["highs", "highs-ipx"])
 def test_a_solver_that_needs_a_thread_says_so(monkeypatch, solver):
     distance = 1 - np.eye(2)
     problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)])

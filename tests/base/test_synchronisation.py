@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base import _atomic as atomic
@@ -48,7 +49,7 @@ def test_a_share_that_cannot_synchronise_a_folder_goes_on_with_a_note(tmp_path, 
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"a": b"whole", "b": b"1", "c": b"2"}
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+@each_row("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_an_error_all_the_same(tmp_path, answer, number):
     (tmp_path / "c").write_bytes(b"old")
     answer(folder=number)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rows import each_row
 from scipy import sparse
 
 from mechdesign.data import _bounds as bounds
@@ -84,7 +85,7 @@ def test_archives_within_and_beyond(tmp_path: Path, small: None) -> None:
     assert read_only_array(npz(tmp_path / "c.npz", 640 * KIB, zipfile.ZIP_STORED)).shape == (1, 80 * KIB)
 
 
-@pytest.mark.parametrize("kind", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@each_row("kind", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_archives_that_unpack_at_once_are_refused(tmp_path: Path, kind: int) -> None:
     path = npz(tmp_path / "a.npz", 800, kind)
     for read in (read_matrix, read_only_array):
@@ -92,7 +93,7 @@ def test_archives_that_unpack_at_once_are_refused(tmp_path: Path, kind: int) -> 
             read(path)
 
 
-@pytest.mark.parametrize("shape", [(2**40, 1), (1, 2**62), (2**31, 2**31), (200, 1)])
+@each_row("shape", [(2**40, 1), (1, 2**62), (2**31, 2**31), (200, 1)])
 def test_headers_that_claim_more_than_there_is(tmp_path: Path, shape: tuple[int, ...]) -> None:
     path = npz(tmp_path / "a.npz", 800, claim=shape)
     with zipfile.ZipFile(path) as archive:
@@ -102,7 +103,7 @@ def test_headers_that_claim_more_than_there_is(tmp_path: Path, shape: tuple[int,
             read(tmp_path / name)
 
 
-@pytest.mark.parametrize("shape", [(2**60, 1), (1, 2**60), (2**28, 2)])
+@each_row("shape", [(2**60, 1), (1, 2**60), (2**28, 2)])
 def test_sparse_matrices_of_huge_shapes(tmp_path: Path, shape: tuple[int, int]) -> None:
     place = np.zeros(1, dtype=np.int64)
     sparse.save_npz(tmp_path / "a.npz", sparse.coo_array((np.ones(1), (place, place)), shape=shape))
@@ -149,8 +150,8 @@ def test_gzip(tmp_path: Path, small: None) -> None:
     assert len(read_numbers(tmp_path / "dense.csv.gz", "ab2")) == 8000
 
 
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@each_row("packed", [False, True])
+@each_row("end", ["\n", "\r\n", "\r"])
 def test_lines(tmp_path: Path, small: None, packed: bool, end: str) -> None:
     digits = np.random.default_rng(1).bytes(150 * KIB).hex()
 
@@ -181,7 +182,7 @@ def test_one_line_takes_no_memory(tmp_path: Path) -> None:
     assert peak < 2**27
 
 
-@pytest.mark.parametrize("pack", [bz2.compress, lzma.compress])
+@each_row("pack", [bz2.compress, lzma.compress])
 def test_other_packings_are_not_unpacked(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     (tmp_path / "a.csv").write_bytes(pack(b"a\n" + b"1\n" * 1000))
     with pytest.raises(InputError):

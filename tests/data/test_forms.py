@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_examples import run
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.data import _budgets as budgets
@@ -175,7 +176,7 @@ def parts(secret: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", READERS)
+@each_row("name", READERS)
 def test_no_reader_shows_a_cell(tmp_path: Path, name: str) -> None:
     read, content = READERS[name]
     path = tmp_path / "f.csv"
@@ -197,7 +198,7 @@ def test_no_reader_shows_a_cell(tmp_path: Path, name: str) -> None:
     assert shown >= 12 or name in ("no JSON", "positions", "cost", "steps of curves")
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet", ".csv.gz", ".geojson"])
+@each_row("suffix", [".npy", ".npz", ".csv", ".parquet", ".csv.gz", ".geojson"])
 def test_no_first_line_of_another_file_is_shown(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"key{suffix}"
     path.write_text("-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ\n")
@@ -247,7 +248,7 @@ def test_commands_show_a_cell_when_asked(tmp_path: Path) -> None:
 READING = "init design sweep attack audit sample policy release chain leakage budget inspect"
 
 
-@pytest.mark.parametrize("command", READING.split())
+@each_row("command", READING.split())
 def test_every_command_that_reads_data_takes_the_option(command: str) -> None:
     assert "--show-values" in run(command, "--help").stdout
 
@@ -258,7 +259,7 @@ def test_sums_of_rows_are_shown(tmp_path: Path) -> None:
     assert "does not sum to 1; found 0.75" in said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rows", "says"),
     [
         ("0,46.9512\n7.4391,0\n", "is not symmetric: [0,1] and [1,0] differ"),

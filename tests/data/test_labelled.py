@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rows import each_row
 
 from mechdesign.data._labels import read_matched
 from mechdesign.errors import InputError
@@ -24,7 +25,7 @@ def matched(tmp_path):
 BY_POSITION = "no column of labels"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "labels", "label", "counts", "said"),
     [
         ("place,n\nC,3\nB,2\nA,1\n", LABELS, None, "123", "by the column place"),
@@ -58,7 +59,7 @@ def test_rows_are_matched_by_labels_or_taken_in_order(matched, text, labels, lab
     assert [lines[row].split(",")[head] for row in found.rows] == list(counts)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "labels", "label", "words"),
     [
         ("place,n\nA,1\nB,2\nD,3\n", LABELS, None, "row 3, column place is not the label"),
@@ -93,7 +94,7 @@ def test_the_first_mismatch_is_refused(matched, text, labels, label, words):
     assert words in str(caught.value).replace(": ", " ")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "labels", "words"),
     [
         ("cell,n\n3,9\n2,4\n1,1\n", POSITIONS, "may name the secrets"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign.data import _layout as layout
 from mechdesign.data._budgets import read_budgets, read_cost_curves, read_weights
@@ -46,7 +47,7 @@ def told(read: object) -> tuple[object, list[str]]:
     return found, [str(each.message).partition("t.csv")[2] for each in caught]
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@each_row("delimiter", [",", ";", "\t", "|"])
 def test_delimiters_are_recognised_and_told(tmp_path: Path, delimiter: str) -> None:
     path = written(tmp_path, "user,lat,lon\nann,46.5,7.5\n".replace(",", delimiter))
     for read in (
@@ -71,7 +72,7 @@ def test_commas_are_taken_wherever_they_suit(tmp_path: Path) -> None:
     assert told(lambda: read_states(labels, Domain.from_labels(["C", "A;B"])).tolist()) == ([1, 0], [])
 
 
-@pytest.mark.parametrize("first", ["sep=;\n", "SEP=;\n", "sep=;\r\n", '"sep=;"\r', "sep=|\n", "sep=\t\n"])
+@each_row("first", ["sep=;\n", "SEP=;\n", "sep=;\r\n", '"sep=;"\r', "sep=|\n", "sep=\t\n"])
 def test_a_first_line_for_spreadsheets_is_skipped(tmp_path: Path, first: str) -> None:
     sign = first.strip('"\r\n')[-1]
     path = written(tmp_path, first + "user;lat\nann;1.5\nbob;x\n".replace(";", sign))
@@ -91,8 +92,8 @@ def test_only_a_first_line_is_one_for_spreadsheets(tmp_path: Path) -> None:
     assert told(lambda: read_columns(written(tmp_path, "sep=ab\n1\n"), ["sep=ab"])) == ({"sep=ab": ["1"]}, [])
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "utf-8"])
-@pytest.mark.parametrize("packed", [False, True])
+@each_row("encoding", ["utf-16", "utf-32", "utf-8-sig", "utf-8"])
+@each_row("packed", [False, True])
 def test_encodings_by_their_byte_order_mark(tmp_path: Path, encoding: str, packed: bool) -> None:
     text = "Ort,lat,lon\nZürich 城,46.5,7.5\n" + "b,1,2\n" * 3000
     content = text.encode(encoding)
@@ -103,7 +104,7 @@ def test_encodings_by_their_byte_order_mark(tmp_path: Path, encoding: str, packe
     assert any("byte order mark" in note for note in notes) is (encoding in ("utf-16", "utf-32"))
 
 
-@pytest.mark.parametrize(("encoding", "text"), [("gbk", "城市"), ("latin-1", "Zürich"), ("utf-16-le", "Zürich")])
+@each_row(("encoding", "text"), [("gbk", "城市"), ("latin-1", "Zürich"), ("utf-16-le", "Zürich")])
 def test_other_encodings_are_asked_for(tmp_path: Path, encoding: str, text: str) -> None:
     path = written(tmp_path, f"{text},n\nx,1\n".encode(encoding))
     with pytest.raises(InputError, match=r"(?i)encoding") as caught:
@@ -119,7 +120,7 @@ def test_the_mark_itself_is_no_part_of_a_name(tmp_path: Path) -> None:
         assert read_numbers(path, "n").tolist() == [1]
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfea", b"\xff\xfe\x00\xd8", "n\n1\n".encode("utf-16")[:-1]])
+@each_row("content", [b"\xff\xfea", b"\xff\xfe\x00\xd8", "n\n1\n".encode("utf-16")[:-1]])
 def test_damaged_utf_16_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.warns(RecognisedWarning), pytest.raises(InputError, match="is not a text in"):
         read_numbers(written(tmp_path, content), "n")
@@ -159,7 +160,7 @@ def test_decimal_commas_of_files_of_numbers(tmp_path: Path) -> None:
         assert read_states(written(tmp_path, "x;y\n0,5;0,5\n1,5;0,25\n"), grid).tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("texts", "largest", "sign"),
     [
         (["1.5", "2"], np.inf, "."),
@@ -178,7 +179,7 @@ def test_the_sign_before_decimals(texts: list[str], largest: float, sign: str) -
         assert mark_of(texts, "t.csv, column a", largest).sign == sign
 
 
-@pytest.mark.parametrize("texts", [["1,234"], ["12,345", "1,000"], ["1,5", "1.5"], ["-1,234"]])
+@each_row("texts", [["1,234"], ["12,345", "1,000"], ["1,5", "1.5"], ["-1,234"]])
 def test_what_may_part_thousands_is_asked_for(texts: list[str]) -> None:
     with pytest.raises(InputError, match=r'column a.*Set decimal = ","') as caught:
         mark_of(texts, "t.csv, column a")
@@ -281,7 +282,7 @@ NUMBERED = {
 }
 
 
-@pytest.mark.parametrize("key", NUMBERED)
+@each_row("key", NUMBERED)
 def test_what_may_number_a_matrix_is_asked_about(tmp_path: Path, key: str) -> None:
     path = written(tmp_path, NUMBERED[key])
     for read in (read_matrix, read_chain_matrix):
@@ -295,7 +296,7 @@ def test_what_may_number_a_matrix_is_asked_about(tmp_path: Path, key: str) -> No
     assert read_matrix(path, shape=(4 if key == "header" else None, 3)).shape[1] == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         ",0,1\n0,0.5,0.5\n1,0.25,0.75\n",
@@ -311,7 +312,7 @@ def test_names_of_rows_and_columns_are_asked_about(tmp_path: Path, text: str) ->
         assert read_matrix(path).tolist() == [[0.5, 0.5], [0.25, 0.75]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "0,1,2\n1,0,1\n2,1,0\n",
@@ -355,7 +356,7 @@ def test_columns_in_other_languages(tmp_path: Path) -> None:
     assert "Ada" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("start", "name"),
     [
         (b"\xd0\xcf\x11\xe0\xa1", "Office"),
@@ -380,7 +381,7 @@ def test_other_formats_are_named_in_one_line(tmp_path: Path, start: bytes, name:
     assert len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "value"),
     [
         ("delimiter", ""),
@@ -406,7 +407,7 @@ def test_a_delimiter_is_no_sign_of_decimals() -> None:
         FileLayout(delimiter=",", decimal=",")
 
 
-@pytest.mark.parametrize("cell", ["POINT (7.44 46.95)", '"46.95, 7.44"', "SRID=4326;POINT(7.44 46.95)", "46.95;7.44"])
+@each_row("cell", ["POINT (7.44 46.95)", '"46.95, 7.44"', "SRID=4326;POINT(7.44 46.95)", "46.95;7.44"])
 def test_two_coordinates_in_one_column_are_named(tmp_path: Path, cell: str) -> None:
     path = written(tmp_path, f"user,where\nu,{cell}\nv,{cell}\n")
     with pytest.raises(InputError, match="Write the latitude and longitude in where into separate columns") as caught:
@@ -416,7 +417,7 @@ def test_two_coordinates_in_one_column_are_named(tmp_path: Path, cell: str) -> N
         inspect_data(written(tmp_path, f"user,where\nu,{cell}\nv,home\n"))
 
 
-@pytest.mark.parametrize("first", ["user time lat lon", "user~lat~lon", "# made by a phone"])
+@each_row("first", ["user time lat lon", "user~lat~lon", "# made by a phone"])
 def test_a_header_in_one_piece_asks_for_the_delimiter(tmp_path: Path, first: str) -> None:
     path = written(tmp_path, f"{first}\nu 1 2 3\n")
     for read in (lambda: inspect_data(path), lambda: read_columns(path, ["lat"])):

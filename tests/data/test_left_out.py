@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.data._inspection import inspect_data
@@ -36,7 +37,7 @@ def rows(count: int, time: Callable[[int], str] = lambda k: f"2023-04-01 08:{k:0
 # --- the share ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("left_out", "kept", "missing", "refused"), [
+@each_row(("left_out", "kept", "missing", "refused"), [
     (1, 19, 0.05, False), (1, 18, 0.05, True), (2, 18, 0.1, False), (1, 9, 0.0, True), (0, 1, 0.0, False),
     (5, 1, 1.0, False),
     # 0.07 · 100 is 7.000000000000001 in floating point, but the share is an exact decimal.
@@ -54,7 +55,7 @@ def test_just_inside_and_just_outside_the_share(left_out: int, kept: int, missin
         counted.check()
 
 
-@pytest.mark.parametrize("missing", [-0.01, 1.01, float("nan"), "0.2", None, True])
+@each_row("missing", [-0.01, 1.01, float("nan"), "0.2", None, True])
 def test_what_is_no_share_is_refused(missing: object) -> None:
     with pytest.raises(InputError, match="missing: "):
         as_share(missing)
@@ -90,8 +91,8 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("reason", WRONG)
-@pytest.mark.parametrize("packed", [False, True])
+@each_row("reason", WRONG)
+@each_row("packed", [False, True])
 def test_one_bad_row_is_left_out_and_counted(tmp_path: Path, reason: str, packed: bool) -> None:
     path = write(tmp_path / "c.csv", HEADER, *rows(15), WRONG[reason], *rows(15))
     if packed:
@@ -134,7 +135,7 @@ def test_blank_lines_between_rows_are_no_rows(tmp_path: Path) -> None:
     assert (len(found.traces[0]), found.said()) == (4, ("2 blank lines between rows are skipped",))
 
 
-@pytest.mark.parametrize(("line", "said"), [("u,2023-04-01,139.7,35.6", True), ("u,2023-04-01,139.7,95", False)])
+@each_row(("line", "said"), [("u,2023-04-01,139.7,35.6", True), ("u,2023-04-01,139.7,95", False)])
 def test_where_latitudes_are_longitudes_it_is_said(tmp_path: Path, line: str, said: bool) -> None:
     path = write(tmp_path / "c.csv", HEADER, *rows(20), "u,2023-04-01,139.7,35.6", line)
     with pytest.raises(InputError, match="latitude is out of range") as raised:
@@ -203,9 +204,7 @@ def test_beside_negative_longitudes_those_beyond_180_are_none(tmp_path: Path) ->
 # --- times -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "form", ["{}00{:03d}", "{}00.{:03d}", "2023-04-01 08:00:00.{1:03d}", "01.04.2023 08:00:00,{1:03d}"]
-)
+@each_row("form", ["{}00{:03d}", "{}00.{:03d}", "2023-04-01 08:00:00.{1:03d}", "01.04.2023 08:00:00,{1:03d}"])
 def test_parts_of_a_second_are_kept_in_the_order(tmp_path: Path, form: str) -> None:
     parts = [900, 100, 500, 300]
     path = write(tmp_path / "c.csv", "user;time;latitude;longitude", *(
@@ -244,7 +243,7 @@ def test_numbers_are_of_one_unit(tmp_path: Path) -> None:
     assert found.said()[1] == "1 row with a time that cannot be read is left out"
 
 
-@pytest.mark.parametrize(("text", "zone", "expected"), [
+@each_row(("text", "zone", "expected"), [
     ("2023-07-01 12:00", "+05:30", "2023-07-01T06:30:00"), ("2023-07-01 12:00", "utc-3", "2023-07-01T15:00:00"),
     ("2023-07-01 12:00Z", "+05:30", "2023-07-01T12:00:00"), ("1680336000", "+05:30", "2023-04-01T08:00:00"),
 ])  # fmt: skip
@@ -266,7 +265,7 @@ def test_hours_that_clocks_repeat_or_skip_are_left_out(tmp_path: Path) -> None:
     assert list(map(str, found.traces[0].time)) == ["2023-10-28T23:59:00", "2023-10-29T02:00:00"]
 
 
-@pytest.mark.parametrize("zone", ["Mars/Olympus", "../zone", "", "+99:00", "+1:2:3", 5, "Europe"])
+@each_row("zone", ["Mars/Olympus", "../zone", "", "+99:00", "+1:2:3", 5, "Europe"])
 def test_what_is_no_zone_is_refused(zone: object) -> None:
     with pytest.raises(InputError, match="time_zone: is not a time zone"):
         Clock(zone=zone)  # type: ignore[arg-type]
@@ -289,7 +288,7 @@ def steps(count: int) -> list[str]:
     return [f"2022-05-02 07:{k:02d}:00,{'home' if k % 2 else 'pub'}" for k in range(count)]
 
 
-@pytest.mark.parametrize(("line", "reason"), [
+@each_row(("line", "reason"), [
     (",home", "without a time"), ("2022-05-02 07:20:30,", "without a state"), ("", "without anything"),
     ("2022-05-02 07:20:30", "with another number of fields"), ("soon,home", "with a time that cannot be read"),
 ])  # fmt: skip
@@ -306,7 +305,7 @@ def test_steps_of_a_trace_with_times_are_left_out_and_counted(tmp_path: Path, li
         as_steps(path, TOWN)
 
 
-@pytest.mark.parametrize(("lines", "words"), [
+@each_row(("lines", "words"), [
     (["state", "home", "", "pub"], "line 3: is blank"), (["state", "home", " ", "pub"], "line 3: is not a secret"),
     (["state,x", "home,1", ",1"], "line 3: is not a secret"),
     (["state,x", "home,1", "pub"], "line 3: has the wrong nu"),
@@ -373,7 +372,7 @@ def test_a_blank_line_of_several_columns_is_refused_but_at_the_end(tmp_path: Pat
 RECORDS = 'policy.kind = "full"\nrelease = { kind = "histogram", epsilon = 300 }\n[domain.attributes]\n'
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "two.parquet"])
+@each_row("form", ["csv", "parquet", "two.parquet"])
 def test_records_without_a_value_are_refused_or_a_value_of_their_own(tmp_path: Path, form: str) -> None:
     values = ["x"] * 5 + ["y"] * 3 + [None] * 4
     path = tmp_path / f"t.{form}"
@@ -427,7 +426,7 @@ def test_the_share_is_a_key(tmp_path: Path) -> None:
             parse(GRID + prior % f", {key}" + REST, tmp_path).problem()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sides", ["south = 7.3, north = 107.5, west = 46.8, east = 47.0", "south = 139, north = 140, west = 35, east = 36"]
 )
 def test_a_box_that_looks_interchanged_is_refused_at_once(sides: str) -> None:
@@ -459,7 +458,7 @@ KEYS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("key", KEYS)
+@each_row("key", KEYS)
 def test_numbers_beyond_all_reckoning_are_refused_by_their_key(key: str) -> None:
     with pytest.raises(SpecificationError) as raised:
         parse(KEYS[key]).problem()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rows import each_row
 from scipy import sparse
 
 from mechdesign.data._matrices import read_any_matrix, read_chain_matrix, read_matrix
@@ -15,7 +16,7 @@ from mechdesign.errors import InputError
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "delimiter"),
     [
         ("1,0\n0,1\n", ","),
@@ -45,7 +46,7 @@ def test_infinities_pass(tmp_path: Path) -> None:
     assert read_matrix(tmp_path / "m.csv", ",").tolist() == [[0, np.inf]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "problem"),
     [
         ("m.csv", b"a,b\n", r"m\.csv, line 1, field 1: is not a number; found a; .*Remove names of columns"),
@@ -98,8 +99,8 @@ HEADERS = {
 }
 
 
-@pytest.mark.parametrize("name", HEADERS)
-@pytest.mark.parametrize("version", [b"\1\0", b"\3\0", b"\x09\0"])
+@each_row("name", HEADERS)
+@each_row("version", [b"\1\0", b"\3\0", b"\x09\0"])
 def test_damaged_headers_and_forged_shapes_are_refused(tmp_path: Path, name: str, version: bytes) -> None:
     content = array_file(HEADERS[name], bytes(32), version)
     (tmp_path / "m.npy").write_bytes(content)
@@ -110,7 +111,7 @@ def test_damaged_headers_and_forged_shapes_are_refused(tmp_path: Path, name: str
             read_matrix(tmp_path / file)
 
 
-@pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo"])
+@each_row("form", ["csr", "csc", "bsr", "coo"])
 def test_sparse_indices_beyond_the_shape_are_not_followed(tmp_path: Path, form: str) -> None:
     sparse.save_npz(tmp_path / "good.npz", sparse.eye_array(4, format=form))
     with np.load(tmp_path / "good.npz") as archive:
@@ -134,7 +135,7 @@ def test_a_small_sparse_file_does_not_fill_the_memory(tmp_path: Path) -> None:
         read_matrix(tmp_path / "z.npz")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "word", "last"),
     [
         ("0.5,0.5\nstay\n", "", [0.0, 1.0]),
@@ -159,7 +160,7 @@ def test_arrays_hold_no_words(tmp_path: Path) -> None:
         assert (found.shape, word) == ((2, 2), "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "problem"),
     [
         ("any\nany\n", r"m\.csv: has no known row"),

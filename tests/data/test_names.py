@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rows import each_row
 
 from mechdesign.data._labels import Names
 from mechdesign.errors import InputError
@@ -13,7 +14,7 @@ HOUSES = Names.of(["3", "2", "1", "0"])
 FEW = Names.of(["home", "0", "7"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "name", "expected"),
     [
         (PLAIN, "work", 1),
@@ -30,7 +31,7 @@ def test_a_text_is_a_label_and_an_integer_a_position(names, name, expected):
     assert names.find_in_python(name, "trace[0]") == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "name", "words"),
     [
         (PLAIN, "1", "is not a secret.*An index is written without quotes"),
@@ -49,7 +50,6 @@ def test_a_text_is_a_label_and_an_integer_a_position(names, name, expected):
         (Names.of(["-1", "+2"]), 1, "may be meant as a label"),
         (Names.of(["007", "008"]), 0, "may be meant as a label"),
     ],
-    ids=str,
 )
 def test_other_names_in_a_specification_are_refused(names, name, words):
     with pytest.raises(InputError, match=rf"^edges\[0\]: .*{words}"):
@@ -63,7 +63,7 @@ def test_an_integer_in_python_is_a_position_whatever_the_labels_are():
             HOUSES.find_in_python(wrong, "trace[0]")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "text", "expected"),
     [(PLAIN, "work", 1), (PLAIN, "1", 1), (NUMBERED, "1", 1), (HOUSES, "3", 0), (FEW, "0", 1)],
 )
@@ -71,7 +71,7 @@ def test_a_text_in_a_file_is_a_label_or_a_number(names, text, expected):
     assert names.find_in_file(text, "line 1") == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "text", "words"),
     [
         (PLAIN, "3", "is not a secret"),
@@ -83,7 +83,6 @@ def test_a_text_in_a_file_is_a_label_or_a_number(names, text, expected):
         (Names.of(["1.0", "2.0"]), "1", "not read as an index"),
         (Names.of(["-1", "-2"]), "1", "not read as an index"),
     ],
-    ids=str,
 )
 def test_other_texts_in_a_file_are_refused(names, text, words):
     with pytest.raises(InputError, match=rf"^line 1: .*{words}"):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from mechdesign.data._resampling import Sampling, duration, resample, sampled, seconds_text
 from mechdesign.data._states import as_steps
@@ -22,7 +23,7 @@ def times(*seconds: int) -> np.ndarray:
     return START + np.array(seconds) * np.timedelta64(1, "s")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"),
     [
         ("5 min", 300),
@@ -39,7 +40,7 @@ def test_lengths_of_time(text: str, seconds: int) -> None:
     assert duration(seconds_text(seconds), "every") == seconds
 
 
-@pytest.mark.parametrize("text", ["5", "min", "0 s", "-5 min", "5 parsecs", "0.3 s", "", "5 min 3 s", 300])
+@each_row("text", ["5", "min", "0 s", "-5 min", "5 parsecs", "0.3 s", "", "5 min 3 s", 300])
 def test_what_is_no_length_of_time(text: object) -> None:
     with pytest.raises(InputError) as raised:
         duration(text, "every")  # type: ignore[arg-type]
@@ -113,7 +114,7 @@ def test_what_was_dropped_is_said() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "path"),
     [
         (lambda: Sampling(0), "every"),

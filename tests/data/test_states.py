@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign.data._movement import read_checkins
 from mechdesign.data._states import as_states, as_steps, read_states
@@ -25,7 +26,7 @@ def states(tmp_path):
     return read
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "domain", "expected"),
     [
         ("\n3\n11\n0\n\n", PLANE, [3, 11, 0]),
@@ -60,7 +61,7 @@ def test_other_delimiters(states):
     assert states("x;y\n1;1\n", PLANE, delimiter=";") == [4]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "domain", "path", "words"),
     [
         ("0\n12\n", PLANE, "line 2", "found 99 (9 stands for any digit); must be a label, or an index from 0 to 11"),
@@ -106,9 +107,7 @@ def test_places_are_those_of_the_check_ins(data_folder, tmp_path):
     assert read_states(tmp_path / "t.csv", domain).tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize(
-    "values", [["home", "work", None], ["home", None, None], ["home", None, "work"], [None, "home"]]
-)
+@each_row("values", [["home", "work", None], ["home", None, None], ["home", None, "work"], [None, "home"]])
 def test_a_state_that_is_missing_in_parquet_is_refused_also_in_the_last_row(tmp_path, values):
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pa.table({"state": values}), tmp_path / "t.parquet")

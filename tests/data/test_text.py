@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rows import each_row
 
 from mechdesign.data._budgets import read_exact_budgets
 from mechdesign.data._layout import cell, form_of
@@ -15,14 +16,14 @@ from mechdesign.errors import InputError, showing_values
 PLACES = ["46.950001 7.440007", "46950001,7440007", "46.95;7.44", "LINESTRING (7.440007 46.950001, 7.440028 46.950014)"]
 
 
-@pytest.mark.parametrize("text", PLACES)
+@each_row("text", PLACES)
 def test_a_cell_with_several_coordinates_is_shown_without_digits(text: str) -> None:
     assert not set("0123456789") - {"9"} & set(cell(text))
     for field in (f"POINT ({text})", text):
         assert not any(part in columns_text(["user", field]) for part in ("46", "7.4"))
 
 
-@pytest.mark.parametrize("text", ["46.9512", "north", "12", "2023-04-01", "a 7", "x" * 40])
+@each_row("text", ["46.9512", "north", "12", "2023-04-01", "a 7", "x" * 40])
 def test_of_a_single_value_the_form_is_shown(text: str) -> None:
     assert cell(text) == form_of(text)
     assert set(cell(text)) <= set("9a.- ")
@@ -46,7 +47,7 @@ def test_names_of_columns_are_shown() -> None:
             assert ", ".join(line)[:150] in columns_text(line)
 
 
-@pytest.mark.parametrize("blanks", ["\n", "  \n\n", "\n" * 3000])
+@each_row("blanks", ["\n", "  \n\n", "\n" * 3000])
 def test_other_formats_are_named_after_blanks_too(tmp_path: Path, blanks: str) -> None:
     (tmp_path / "p.csv").write_text(blanks + '{"type": "FeatureCollection", "features": [[7.440007, 46.950001]]}\n')
     with pytest.raises(InputError, match="GeoJSON") as caught:
@@ -59,7 +60,7 @@ def test_a_file_of_blanks_ends(tmp_path: Path) -> None:
     assert len(list(read_rows(tmp_path / "p.csv", ","))) == 5000
 
 
-@pytest.mark.parametrize("content", ['{"type": "FeatureCollection"}', "step,epsilon\n0,46.950001 7.440007\n"])
+@each_row("content", ['{"type": "FeatureCollection"}', "step,epsilon\n0,46.950001 7.440007\n"])
 def test_files_of_budgets_are_read_alike(tmp_path: Path, content: str) -> None:
     (tmp_path / "b.csv").write_text(content)
     with pytest.raises(InputError) as caught:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from mechdesign.data._inspection import inspect_data
 from mechdesign.data._layout import form_of
@@ -36,7 +37,7 @@ def since(*parts: int) -> int:
     return int((datetime(*parts, tzinfo=UTC) - EPOCH).total_seconds())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("2022-5-2 7:05:00", "2022-05-02T07:05:00"),
@@ -85,7 +86,7 @@ def test_forms_that_mean_one_moment(text: str, expected: str | None) -> None:
     assert read(f" {text} ") == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("20230401", '--time-format "%Y%m%d"'),
@@ -137,7 +138,7 @@ def test_what_may_mean_two_moments_or_none_is_refused(text: str, words: str) -> 
     assert len(str(raised.value)) < 600
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "form", "expected"),
     [
         ("20230401", "%Y%m%d", "2023-04-01T00:00:00"),
@@ -160,7 +161,7 @@ def test_a_form_that_is_said(text: str, form: str, expected: str | None) -> None
     assert read(text, form) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "form"),
     [
         ("202341", "%Y%m%d"),
@@ -180,7 +181,7 @@ def test_texts_of_another_form_are_refused(text: str, form: str) -> None:
     assert form in raised.value.bound
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "words"),
     [
         ("iso", "is not a time format"),
@@ -291,7 +292,7 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_usual_names_are_recognised(tmp_path: Path, name: str) -> None:
     rows = [row.format(f"2022-5-{30 - index} 7:00") for index, row in enumerate(ROWS)]
     found = inspect_data(table(tmp_path / "c.csv", f"user,{name},lat,lon", *rows))
@@ -301,7 +302,7 @@ def test_usual_names_are_recognised(tmp_path: Path, name: str) -> None:
     assert "2022-05-06 07:00:00 to 2022-05-30 07:00:00 (UTC): points are in the order of their times" in found.order
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "rows", "expected", "words"),
     [
         ("date,time", [("2022-05-02", "7:05")], ("time", "date"), ""),
@@ -347,7 +348,7 @@ def test_the_order_is_said() -> None:
         assert "no times are read: points are in the order of the file" in order_of(nothing)
 
 
-@pytest.mark.parametrize("time", [[20230401, 20230402], [0.5, 1.5], np.array([5, 6])])
+@each_row("time", [[20230401, 20230402], [0.5, 1.5], np.array([5, 6])])
 def test_numbers_are_no_times_of_a_trace(time: object) -> None:
     with pytest.raises(InputError, match="time: contains numbers; must be datetime64"):
         Trajectory("u", [1, 2], [1, 2], time)  # type: ignore[arg-type]
@@ -358,7 +359,7 @@ def test_numbers_are_no_times_of_a_trace(time: object) -> None:
 TOWN = Domain.from_labels(["home", "work", "pub"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "states", "words"),
     [
         (
@@ -380,7 +381,7 @@ def test_times_of_a_trace(tmp_path: Path, text: str, states: list[int], words: s
     assert (found.times is None) == ("no times" in words)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "options", "words"),
     [
         ("time,state\n20230401,home\n20230402,pub\n", {}, "line 2: time is a number that may be a date"),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from mechdesign.data._movement import read_checkins, read_plt
 from mechdesign.data._trajectories import Trajectory, Visits, to_grid
@@ -47,7 +48,7 @@ def test_a_trace_cannot_be_changed():
         trace.user = "bob"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("build", "path", "words"),
     [
         (lambda: Trajectory("", [0], [0]), "user", "not a name"),
@@ -93,7 +94,7 @@ def test_a_folder_inside_itself_does_not_loop(tmp_path):
     assert len(read_plt(tmp_path)) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "place", "words"),
     [
         ("39.9,116.4,0,492\n", "line 8", "number of fields; found 4"),
@@ -211,7 +212,7 @@ def test_equal_times_keep_the_order_of_the_file(tmp_path):
 HEADER = "user,latitude,longitude,t\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "place", "words"),
     [
         ("", "", "is empty"),
@@ -271,9 +272,7 @@ def test_a_hundred_thousand_rows_are_read(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("folder", "file"), [("foursquare_nyc_marc", "specific_train.csv"), ("gowalla_marc", "test.csv")]
-)
+@each_row(("folder", "file"), [("foursquare_nyc_marc", "specific_train.csv"), ("gowalla_marc", "test.csv")])
 def test_real_checkins(data_folder, folder, file):
     path = data_folder / folder / file
     with path.open(newline="") as lines:
@@ -318,7 +317,7 @@ def test_cell_centres_are_in_their_own_cells():
         assert visits.cells[0].tolist() == list(range(domain.size))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("latitude", "longitude", "cell"),
     [
         (0, 0, 0),
@@ -392,7 +391,7 @@ def test_to_grid_against_a_plain_loop(raw):
         assert visits.counts(user).tolist() == [counts[user, cell] for cell in range(8)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "path", "words"),
     [
         (lambda: to_grid([], Domain.grid(2, 2, 1, 1)), "domain", "geographic_grid"),
@@ -436,7 +435,7 @@ def test_points_in_place_of_a_header_are_not_skipped(tmp_path):
     assert len(read_plt(tmp_path)[0]) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("latitude", "words"),
     [
         ("46.95\N{DEGREE SIGN}", "but without degree signs or letters"),
@@ -457,7 +456,7 @@ def test_degrees_that_are_written_for_people_have_their_remedy(tmp_path, latitud
     assert "469" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line"),
     [(PLT_LINE * 8, "line 1"), ("latitude,longitude,zero,altitude,days,date,time\n" + PLT_LINE * 8, "line 2")],
 )

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.data._trajectories import Trajectory, to_grid
@@ -20,7 +21,7 @@ FIJI = {"columns": 4, "rows": 2, "south": -19.0, "north": -16.0, "west": 177.0}
 TWIN = Domain.geographic_grid(4, 2, -19.0, -16.0, 100.0, 105.0)
 
 
-@pytest.mark.parametrize(("west", "east"), [(177.0, 182.0), (177.0, -178.0), (177.3, -177.7), (180.0, 190.0)])
+@each_row(("west", "east"), [(177.0, 182.0), (177.0, -178.0), (177.3, -177.7), (180.0, 190.0)])
 def test_a_box_may_cross_180_degrees(west: float, east: float) -> None:
     box = BoundingBox(-19, -16, west, east)
     assert (box.west, box.east) == (west, east if east > 0 else round(east + 360, 9))
@@ -33,7 +34,7 @@ def test_degrees_from_0_to_360_are_those_of_a_box() -> None:
     assert BoundingBox(35, 36, 285.7, 286.1) == BoundingBox(35, 36, -74.3, -73.9)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("box", "words"),
     [
         ((-19, -16, 177, 177), "west: is not below east"),
@@ -117,7 +118,7 @@ def test_cells_of_geojson_are_cut_at_180_degrees() -> None:
     assert numbers[..., 0].max() == 180
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("west", "east", "expected"),
     [
         (-180, 180, [170, -170, -170, 180, -180]),
@@ -132,7 +133,7 @@ def test_longitudes_turn_to_a_box(west: float, east: float, expected: list[float
 # --- interchanged ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "path"),
     [
         (lambda: BoundingBox(139, 140, 35, 36), "south"),
@@ -149,7 +150,7 @@ def test_what_looks_interchanged_is_said(make, path: str) -> None:
     assert raised.value.path == path
 
 
-@pytest.mark.parametrize(
+@each_row(
     "make",
     [
         lambda: BoundingBox(139, 140, 91, 92),
@@ -164,7 +165,7 @@ def test_what_is_wrong_either_way_is_not_said_to_be_interchanged(make) -> None:
     assert "interchanged" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("box", "warned"),
     [
         ((-74.3, -73.7, 40.5, 41.0), True),

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from rows import each_row
 from scipy import stats
 
 import mechdesign as md
@@ -33,7 +34,7 @@ def test_negative_entries_are_named():
         md.Channel(np.array([[2**63, 2**62]], dtype=np.uint64))
 
 
-@pytest.mark.parametrize("bad", [np.ones((2, 2)), np.zeros(3, dtype=np.int64), np.zeros((0, 2), dtype=np.int64)])
+@each_row("bad", [np.ones((2, 2)), np.zeros(3, dtype=np.int64), np.zeros((0, 2), dtype=np.int64)])
 def test_other_arrays_are_refused(bad):
     with pytest.raises(InputError, match="numerators"):
         md.Channel(bad)
@@ -66,7 +67,7 @@ def test_the_lowest_two_bits_of_a_word_do_not_matter(monkeypatch):
     np.testing.assert_array_equal(channel([1, ONE - 1]).sample(0, 2), [0, 1])
 
 
-@pytest.mark.parametrize("rng", [None, 7, np.random.default_rng(7)])
+@each_row("rng", [None, 7, np.random.default_rng(7)])
 def test_frequencies_match_the_numerators(rng):
     probabilities = np.array([0.5, 0.25, 0.125, 0.125, 0.0])
     tested = channel((probabilities * ONE).astype(np.int64).tolist())

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rows import each_row
 
 import mechdesign as md
 from mechdesign import specification as spec
@@ -115,7 +116,7 @@ def test_check_ins_between_geographic_anchors(folder):
     assert specification.problem().secrets.lattice.box == (40.0, 40.1, 10.0, 10.1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "message"),
     [
         ("columns = 4", "columns = 1", "domain.anchors.columns: puts all anchors in a line; found 1"),
@@ -160,7 +161,7 @@ def test_far_anchors_are_warned_of_on_the_command_line(folder):
         spec.read_spec(folder / "spec.toml").problem()
 
 
-@pytest.mark.parametrize("side", [9, 14])
+@each_row("side", [9, 14])
 def test_the_size_of_a_program_between_anchors_is_predicted(side):
     text = f"""
         domain.anchors = {{ columns = {side}, rows = {side}, width = 3.0, height = 3.0 }}
@@ -198,7 +199,7 @@ def test_an_adversary_who_believes_the_answer_is_within_the_floor(folder):
     assert float((joint * problem.cost).sum()) < 0.9
 
 
-@pytest.mark.parametrize("answers", ['observables.labels = ["near", "far"]', "observables.grid = {S}", ""])
+@each_row("answers", ['observables.labels = ["near", "far"]', "observables.grid = {S}", ""])
 def test_without_visits_places_of_answers_are_guesses_too(answers):
     size = "{ columns = 2, rows = 2, width = 3.0, height = 3.0 }"
     cost = "cost.distance = 'euclidean'" if "labels" not in answers else "cost.matrix = { path = 'none.csv' }"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from mechdesign.errors import InputError, MetricWarning
 from mechdesign.model import distances as md
@@ -55,7 +56,7 @@ def assert_rounded_down(kind, value, x, y):
 KINDS = ["euclidean", "manhattan", "chebyshev"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", KINDS)
 @given(points=cloud)
 def test_each_distance_is_the_largest_number_not_above_the_exact_one(kind, points):
     result = getattr(md, kind)(points)
@@ -68,7 +69,7 @@ def test_each_distance_is_the_largest_number_not_above_the_exact_one(kind, point
         assert_rounded_down(kind, float(result[i, j]), x, y)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", KINDS)
 @given(clouds=two_clouds)
 def test_two_sets_of_points(kind, clouds):
     first, second = clouds
@@ -80,8 +81,8 @@ def test_two_sets_of_points(kind, clouds):
         assert_rounded_down(kind, float(result[i, j]), x, y)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scale", [1.0, 1e-90, 1e90])
+@each_row("kind", KINDS)
+@each_row("scale", [1.0, 1e-90, 1e90])
 def test_random_points(kind, scale):
     points = np.random.default_rng(7).normal(size=(60, 2)) * scale
     result = getattr(md, kind)(points)
@@ -132,8 +133,8 @@ def test_many_dimensions():
         assert_rounded_down("euclidean", float(result[i, j]), points[i], points[j])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
+@each_row("kind", KINDS)
+@each_row(
     ("bad", "path"),
     [(5e-324, "domain[1,0]"), (9.99e-101, "domain[1,0]"), (1.001e100, "domain[1,0]"), (math.nan, "domain[1,0]")],
 )
@@ -143,7 +144,7 @@ def test_coordinates_out_of_range_are_refused(kind, bad, path):
     assert raised.value.path == path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "path", "words"),
     [
         (lambda: md.euclidean(Domain.from_labels(["a"])), "domain", "hamming"),
@@ -472,7 +473,7 @@ def test_whole_weights_and_short_edges_are_exact():
     assert result[0, 3] == 0.3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("graph", "weight", "path", "words"),
     [
         (nx.Graph(), None, "graph", "no nodes"),
@@ -542,7 +543,7 @@ def test_check_metric_against_brute_force(entries, triples):
         assert (math.inf if through == 0 else d[i, j] / through - 1) == worst
 
 
-@pytest.mark.parametrize(("excess", "warned"), [(0.9e-12, False), (1.1e-12, True)])
+@each_row(("excess", "warned"), [(0.9e-12, False), (1.1e-12, True)])
 def test_both_sides_of_the_tolerance(excess, warned):
     long = 2.0 * (1 + excess)
     triangle = np.array([[0, 1, long], [1, 0, 1], [long, 1, 0]])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from mechdesign.errors import InputError
 from mechdesign.model._domain import BoundingBox, Domain, Grid
@@ -103,7 +104,7 @@ def test_repr_is_short():
     assert "latitude: 0 to 1" in repr(Domain.geographic_grid(1, 1, 0, 1, 0, 1))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("build", "path", "words"),
     [
         (lambda: Domain.grid(0, 1, 1, 1), "columns", "too small"),
@@ -176,9 +177,7 @@ def test_a_part_keeps_labels_units_and_coordinates() -> None:
             domain.part(wrong)
 
 
-@pytest.mark.parametrize(
-    ("latitude", "longitude"), [(0.0, 0.0), (45.757, 4.832), (-33.9, 151.2), (70.0, -180.0), (-80.0, 180.0)]
-)
+@each_row(("latitude", "longitude"), [(0.0, 0.0), (45.757, 4.832), (-33.9, 151.2), (70.0, -180.0), (-80.0, 180.0)])
 def test_a_box_around_a_place_has_the_given_size(latitude, longitude):
     box = BoundingBox.around(latitude, longitude, width=8, height=6)
     assert (box.south + box.north) / 2 == pytest.approx(latitude, abs=1e-12)
@@ -192,7 +191,7 @@ def test_a_box_around_a_place_has_the_given_size(latitude, longitude):
     assert box.plane.shorter
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "path", "words"),
     [
         ((91, 0, 1, 1), "latitude", "look interchanged"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InfeasibleError, InputError
@@ -87,7 +88,7 @@ def test_labels_count_from_the_first_secret():
     assert label_tied_secrets(3, Claims()).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("chosen", [[0, 2, 3], [4], [0, 1, 2, 3, 4]])
+@each_row("chosen", [[0, 2, 3], [4], [0, 1, 2, 3, 4]])
 def test_restricted_requirements_say_the_same_of_the_secrets_kept(chosen):
     places = np.array([[0.0], [1], [3], [4], [9]])
     distance = md.distances.euclidean(places)

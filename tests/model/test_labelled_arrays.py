@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -38,7 +39,7 @@ def test_a_prior_in_the_order_of_the_labels_is_taken_and_no_other():
         md.Problem(Labelled([0.5, 0.2, 0.3], ["c", "a", "b"]), APART, ASKED, secrets=ABC)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("index", "columns"),
     [(["c", "b", "a"], ["c", "b", "a"]), (["a", "b", "c"], ["a", "c", "b"]), (["b", "a", "c"], [0, 1, 2])],
 )
@@ -53,7 +54,7 @@ def test_costs_in_the_order_of_the_labels_are_taken():
         assert (md.Problem([0.2, 0.3, 0.5], cost, ASKED, secrets=ABC, observables=ABC).cost == APART).all()
 
 
-@pytest.mark.parametrize("index", [[2, 0, 1], [0, 2, 3], ["bar", "home", "work"]])
+@each_row("index", [[2, 0, 1], [0, 2, 3], ["bar", "home", "work"]])
 def test_counts_in_the_order_of_frequency_are_refused(index):
     with pytest.raises(InputError, match="counts: has labels in another order"):
         md.Prior.from_counts(Labelled([9, 4, 1], index))
@@ -66,7 +67,7 @@ def test_a_chain_counted_with_columns_in_another_order_than_its_rows_is_refused(
     assert md.MarkovChain.from_counts(Labelled([[1, 1], [1, 3]], ["a", "b"], ["a", "b"])).matrix[1, 1] == 0.75
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("members", "remedy"),
     [([True, False, True], "numpy.flatnonzero"), ([0.0, 2.0], "astype"), ([0.5, 2.0], "Give positions")],
 )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from mechdesign.errors import InputError
 from mechdesign.model._markov import MarkovChain, smooth
@@ -62,7 +63,7 @@ def test_is_kept_as_given_and_cannot_be_changed():
     assert chain.matrix[0, 0] == 0.5
 
 
-@pytest.mark.parametrize(("error", "accepted"), [(0.9e-9, True), (1.1e-9, False), (-1.1e-9, False)])
+@each_row(("error", "accepted"), [(0.9e-9, True), (1.1e-9, False), (-1.1e-9, False)])
 def test_both_sides_of_the_tolerance(error, accepted):
     rows = [[1.0, 0.0], [0.5, 0.5 + error]]
     if accepted:
@@ -239,7 +240,7 @@ def test_smoothing_runs_from_the_chain_to_uniform():
     np.testing.assert_allclose(smooth(identity, 1e100).matrix, 0.25)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "path", "words"),
     [
         (lambda: MarkovChain([[1.0, 0.0]]), "matrix", "(1, 2)"),

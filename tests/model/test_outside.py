@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.certify._bundle import read
@@ -28,7 +29,7 @@ def design(domain: md.Domain) -> md.Design:
 
 
 # Just inside and just outside: the reach of LINE is 2, from 1 to 3.
-@pytest.mark.parametrize(
+@each_row(
     ("domain", "inside", "beyond", "answer"),
     [
         (LINE, (5.0, 0.0), (5.00000001, 0.0), 2),
@@ -49,7 +50,7 @@ def test_at_the_border(
     assert domain.cell_of(*beyond, outside="nearest") in range(domain.size)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("domain", "place", "message"),
     [
         (TOWNS, (-35.6, 139.8), "is far from every place of the domain; .* within 505.6 km of a place of the domain"),
@@ -93,7 +94,7 @@ def test_a_reach_of_ones_own_in_the_unit_of_the_domain() -> None:
             domain.cell_of(0.0, 0.0, reach=1)
 
 
-@pytest.mark.parametrize("points", [[[1, 1]], [[1, 1], [1, 1]]])
+@each_row("points", [[[1, 1]], [[1, 1], [1, 1]]])
 def test_without_two_places_apart_a_reach_must_be_given(points: list[list[float]]) -> None:
     one = md.Domain.from_points(points, unit="km")
     with pytest.raises(InputError, match=r"reach: is missing, .* must be a distance in km"):
@@ -123,8 +124,8 @@ def test_some_cells_of_a_grid_are_known_again_from_files(tmp_path) -> None:
         older.cell_of(-35.6, 139.8)
 
 
-@pytest.mark.parametrize("step", [0.1, 0.7, 100.1])
-@pytest.mark.parametrize("reach", [None, 1])
+@each_row("step", [0.1, 0.7, 100.1])
+@each_row("reach", [None, 1])
 def test_a_place_at_exactly_the_reach_is_inside_whatever_rounding_did(step: float, reach: int | None) -> None:
     street = md.Domain.from_points([(k * step, 5e5) for k in range(8)], unit="m")
     for k in range(9):
@@ -134,13 +135,13 @@ def test_a_place_at_exactly_the_reach_is_inside_whatever_rounding_did(step: floa
         street.cell_of(8.001 * step, 5e5, reach=None if reach is None else step)
 
 
-@pytest.mark.parametrize("members", [[1, 0], [0, 12], [-1]])
+@each_row("members", [[1, 0], [0, 12], [-1]])
 def test_wrong_cells(members: list[int]) -> None:
     with pytest.raises(InputError, match="members"):
         md.Domain.grid(4, 3, 4.0, 3.0).part(members)
 
 
-@pytest.mark.parametrize("domain", [LINE, TOWNS, SOME, md.Domain.grid(4, 3, 4, 3).part([0, 5, 6, 11])])
+@each_row("domain", [LINE, TOWNS, SOME, md.Domain.grid(4, 3, 4, 3).part([0, 5, 6, 11])])
 def test_javascript_takes_the_same_places_for_the_same_secrets(domain: md.Domain) -> None:
     pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")
     from javascript import Module

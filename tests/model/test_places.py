@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -38,7 +39,7 @@ def test_cells_are_those_between_the_borders(data: st.DataObject) -> None:
     assert Fraction(height) * row / rows - slack <= Fraction(y) <= Fraction(height) * (row + 1) / rows + slack
 
 
-@pytest.mark.parametrize("domain", [TOKYO, PLANE, TOKYO.part([1, 5, 17]), PLANE.part([0, 7])])
+@each_row("domain", [TOKYO, PLANE, TOKYO.part([1, 5, 17]), PLANE.part([0, 7])])
 def test_every_member_is_its_own_cell(domain: md.Domain) -> None:
     known = domain.places(domain.axes)
     assert known is not None
@@ -52,7 +53,7 @@ def test_borders_belong_to_the_cell_north_and_east_of_them_and_the_last_to_the_g
     assert interval(np.array([-1.0, 0.0, 1.0, 2.0, 3.0]), np.array([0.0, 1.0, 2.0])).tolist() == [-1, 0, 1, 1, -1]
 
 
-@pytest.mark.parametrize("place", [(math.nextafter(35.6, 0), 139.7), (35.7, math.nextafter(139.9, 200))])
+@each_row("place", [(math.nextafter(35.6, 0), 139.7), (35.7, math.nextafter(139.9, 200))])
 def test_just_outside_is_refused_or_taken_to_the_nearest_cell(place: tuple[float, float]) -> None:
     with pytest.raises(InputError, match="lies outside the grid"):
         TOKYO.cell_of(*place)
@@ -89,7 +90,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("place", "message"), WRONG)
+@each_row(("place", "message"), WRONG)
 def test_wrong_places(place: tuple[object, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         TOKYO.cell_of(*place)  # type: ignore[arg-type]

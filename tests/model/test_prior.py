@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from mechdesign.errors import InputError
 from mechdesign.model._prior import Prior, per_user
@@ -42,7 +43,7 @@ def test_stands_in_for_an_array():
     assert Prior(prior).probabilities.tolist() == [0.5, 0.0, 0.5]
 
 
-@pytest.mark.parametrize(("error", "accepted"), [(0.9e-9, True), (1.1e-9, False), (-0.9e-9, True), (-1.1e-9, False)])
+@each_row(("error", "accepted"), [(0.9e-9, True), (1.1e-9, False), (-0.9e-9, True), (-1.1e-9, False)])
 def test_both_sides_of_the_tolerance(error, accepted):
     values = [0.5, 0.5 + error]
     if accepted:
@@ -79,7 +80,7 @@ def test_from_cells_counts(cells):
     assert smoothed.zeros.size == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("build", "path", "words"),
     [
         (lambda: Prior([]), "prior", "empty"),

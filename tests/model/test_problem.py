@@ -3,6 +3,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InfeasibleError, InputError
@@ -12,7 +13,7 @@ LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
 PRIOR = [0.5, 0.25, 0.25]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "path"),
     [
         ({"prior": [0.5, 0.25, 0.2]}, "prior"),

@@ -4,6 +4,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError, MetricWarning
@@ -11,13 +12,13 @@ from mechdesign.errors import InputError, MetricWarning
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
 
 
-@pytest.mark.parametrize("value", [0.6, "0.6", "3/5", Decimal("0.6"), Fraction(3, 5), np.float64(0.6)])
+@each_row("value", [0.6, "0.6", "3/5", Decimal("0.6"), Fraction(3, 5), np.float64(0.6)])
 def test_a_number_means_the_decimal_that_was_written(value):
     assert md.MetricPrivacy(value, LINE).epsilon == Fraction(3, 5)
     assert md.DistortionPrivacy(value, LINE).minimum == Fraction(3, 5)
 
 
-@pytest.mark.parametrize("value", [0, -1, 0.0, "nan", float("inf"), None, True, "much"])
+@each_row("value", [0, -1, 0.0, "nan", float("inf"), None, True, "much"])
 def test_epsilon_must_be_positive(value):
     for make in (
         lambda: md.MetricPrivacy(value, LINE),
@@ -41,7 +42,7 @@ def test_an_infinite_distance_asks_for_nothing():
     assert len(md.MetricPrivacy(1, apart).claims()[0]) == 0
 
 
-@pytest.mark.parametrize(("radius", "pairs"), [(0.5, 0), (1, 4), (1.9, 4), (2, 6)])
+@each_row(("radius", "pairs"), [(0.5, 0), (1, 4), (1.9, 4), (2, 6)])
 def test_threshold_privacy_bounds_pairs_up_to_and_including_the_radius(radius, pairs):
     assert len(md.ThresholdPrivacy(1, LINE, radius).claims()[0]) == pairs
 
@@ -68,17 +69,13 @@ def test_a_requirement_does_not_follow_later_changes_of_its_graph():
         requirement.graph.add_edge(0, 2)
 
 
-@pytest.mark.parametrize(
-    "graph", [nx.DiGraph([(0, 1)]), nx.Graph([("a", "b")]), nx.Graph([(1, 2)]), nx.Graph(), "a graph"]
-)
+@each_row("graph", [nx.DiGraph([(0, 1)]), nx.Graph([("a", "b")]), nx.Graph([(1, 2)]), nx.Graph(), "a graph"])
 def test_other_graphs_are_refused(graph):
     with pytest.raises(InputError, match="graph"):
         md.GraphPrivacy(1, graph)
 
 
-@pytest.mark.parametrize(
-    "matrix", [np.zeros((2, 3)), np.zeros((0, 0)), [[0, -1], [-1, 0]], [[0, np.nan], [np.nan, 0]], "far", [1, 2]]
-)
+@each_row("matrix", [np.zeros((2, 3)), np.zeros((0, 0)), [[0, -1], [-1, 0]], [[0, np.nan], [np.nan, 0]], "far", [1, 2]])
 def test_other_distances_are_refused(matrix):
     with pytest.raises(InputError, match="distance"):
         md.MetricPrivacy(1, matrix)
@@ -93,7 +90,7 @@ def test_a_matrix_that_is_no_metric_warns_and_is_kept():
         md.MetricPrivacy(1, skew)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("minimum", "matrix", "path"),
     [(-0.1, LINE, "minimum"), ("x", LINE, "minimum"), (1, [[0, np.inf]], "distance"), (1, [[]], "distance")],
 )

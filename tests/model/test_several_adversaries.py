@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rows import each_row
 from scipy.optimize import linprog
 
 import mechdesign as md
@@ -76,7 +77,7 @@ def exact_floor(numerators, prior, error):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
-@pytest.mark.parametrize("block", range(8))
+@each_row("block", range(8))
 def test_two_floors_under_different_priors_against_an_independent_program(block):
     rng = np.random.default_rng(block)
     for _ in range(25):
@@ -191,7 +192,7 @@ def test_just_inside_and_just_outside_the_largest_floor():
         md.Problem(prior, HAMMING, [md.DistortionPrivacy(0.6, HAMMING, prior=[prior, belief])])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prior", "message"),
     [
         (md.Prior.uniform(3), r"^prior: has another number of secrets; found 3; must be 4"),
@@ -258,7 +259,7 @@ def test_a_specification_names_priors(tmp_path: Path):
     assert len(md.verify(tmp_path / "out").distortion) == 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "message"),
     [
         ("{ uniform = true }", "{ uniform = false }", r"privacy[1].prior.uniform: cannot be false"),

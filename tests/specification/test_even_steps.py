@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign import specification as spec
 from mechdesign.data._states import Steps
@@ -178,7 +179,7 @@ def test_a_step_counts_for_the_hour_in_which_it_starts(tmp_path: Path) -> None:
             assert found.at(step) is chains[start // 3600 % 24], (every, gap, step)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("transition", "rest", "path", "words"),
     [
         ('estimated = true, smoothing = 1, every = "5 parsec"', "", "release.transition.every", "length of time"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_examples import run
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError, SolverInterruptedError, SpecificationError
@@ -91,7 +92,7 @@ def facts(certificate):
     return {**found, "provenance": timeless}
 
 
-@pytest.mark.parametrize("text", [METRIC, POLICY])
+@each_row("text", [METRIC, POLICY])
 def test_designs(text):
     made = read(text).design()
     result = run("design", "s.toml", "--json", "--no-report")
@@ -199,7 +200,7 @@ def test_traces_are_given_in_many_ways():
     assert given.release(expected, seed=1).outputs.tolist() == given.release(points[expected], seed=1).outputs.tolist()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("trace", "path", "words"),
     [
         ([0, 12], "trace[1]", "is not a secret; found 12"),

@@ -6,12 +6,13 @@ import tomllib
 from decimal import Decimal
 
 import pytest
+from rows import each_row
 
 from mechdesign.errors import SpecificationError
 from mechdesign.specification._grammar import check_key, files, schema, with_value
 
 
-@pytest.mark.parametrize(
+@each_row(
     "key",
     [
         "title", "privacy", "privacy.0", "privacy.0.epsilon", "privacy.11.epsilon.budgets", "privacy.0.edges.0.1",
@@ -25,7 +26,7 @@ def test_keys_of_the_grammar_are_known(key):
     check_key(key, "here")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "said"),
     [
         ("", "is not a key"),
@@ -77,7 +78,7 @@ def test_values_are_put_into_copies():
     assert with_value(data, "cost", {"scale": 2}, "here")["cost"] == {"scale": 2}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "said"),
     [
         ("privacy.2.epsilon", "between 0 and 1"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.cli import main
@@ -37,7 +38,7 @@ def test_counts_are_matched_with_the_secrets_by_their_labels():
     assert "matched with the secrets in order" in taken.notes[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "path", "words"),
     [
         ("place,n\nC,3\nD,2\nA,1\n", "prior.csv", "row 2, column place is not the label of a secret"),
@@ -82,14 +83,14 @@ def test_files_of_a_requirement_are_matched_and_said_too():
         parse(text).problem()
 
 
-@pytest.mark.parametrize("edges", ['[["3", "2"]]', '[["A", "B"]]', "[[0, 1]]", '[["A", 1]]'])
+@each_row("edges", ['[["3", "2"]]', '[["A", "B"]]', "[[0, 1]]", '[["A", 1]]'])
 def test_edges_name_labels_by_texts_and_positions_by_integers(edges):
     labels = HOUSES if "3" in edges else LABELS
     graph = f'privacy = [{{ kind = "graph", epsilon = 1, edges = {edges} }}]\npolicy.isolated = "release"\n'
     assert list(parse(labels + UNIFORM + REST + graph).policy.graph.edges) == [(0, 1)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("labels", "edges", "path"),
     [
         (HOUSES, "[[0, 1]]", "privacy[0].edges[0][0]"),
@@ -105,7 +106,7 @@ def test_other_ends_of_edges_are_refused(labels, edges, path):
     assert caught.value.path == path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "path"),
     [("policy.support = [0, 1]", "policy.support[0]"), ("observables.subset = [3, 2]", "observables.subset[0]")],
 )

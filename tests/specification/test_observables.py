@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign import specification as spec
@@ -39,7 +40,7 @@ def test_all_of_the_secrets_are_the_secrets() -> None:
         assert problem.observables is problem.secrets
 
 
-@pytest.mark.parametrize("domain", [GRID, BOX])
+@each_row("domain", [GRID, BOX])
 def test_a_coarser_grid(domain: str) -> None:
     problem = read("blocks = 2", domain)
     found, cells = problem.observables, problem.secrets
@@ -53,7 +54,7 @@ def test_a_coarser_grid(domain: str) -> None:
     assert md.design(problem).certificate.holds
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("observables", "domain", "path", "words"),
     [
         ("subset = []", GRID, "observables.subset", "is empty"),
@@ -79,8 +80,8 @@ ANCHORS = "domain.anchors = { columns = 3, rows = 3, width = 4.0, height = 2.0 }
 CONTINUOUS = 'privacy = [{ kind = "continuous", epsilon = 1 }]'
 
 
-@pytest.mark.parametrize("distance", ["euclidean", "manhattan", "chebyshev"])
-@pytest.mark.parametrize(
+@each_row("distance", ["euclidean", "manhattan", "chebyshev"])
+@each_row(
     ("domain", "observables"),
     [
         (GRID, ANSWERS),

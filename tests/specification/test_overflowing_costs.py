@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from rows import each_row
 from spec_examples import document, failure, problem
 
 from mechdesign.errors import SpecificationError
@@ -13,7 +14,7 @@ from mechdesign.specification._measures import scale_cost
 from mechdesign.specification._read import Source
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "key"),
     [("power = 1000", "power"), ("power = 2e5", "power"), ("scale = 1e308", "scale"), ("scale = 1e101", "scale")],
 )

@@ -5,6 +5,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign import specification as spec
 from mechdesign.data._movement import read_plt
@@ -54,7 +55,7 @@ def failure(make):
     return raised.value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "domain", "expected"),
     [
         ("complete = true", LABELS, [(0, 1), (0, 2), (1, 2)]),
@@ -163,7 +164,7 @@ def test_geolife_transitions(data_folder):
     assert (found.release_settings.transition.matrix == chain.matrix).all()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "domain", "path", "words"),
     [
         ("complete = false", LABELS, "privacy[0].complete", "cannot be false"),
@@ -210,7 +211,7 @@ def test_wrong_graphs_are_refused(folder, keys, domain, path, words):
     assert words in str(error)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rest", "path", "words"),
     [
         ("policy.withing = 'map'", "policy.withing", "Did you mean within?"),
@@ -234,7 +235,7 @@ def test_wrong_policies_are_refused(rest, path, words):
     assert words in str(error)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rest", "path", "words"),
     [
         ("", "release.transition", "is missing"),
@@ -266,7 +267,7 @@ def test_a_state_never_left_stays_unless_something_else_is_asked_for(folder):
     assert any("observed from 2 of 4 states: the chain stays in them" in note for note in settings.notes)
 
 
-@pytest.mark.parametrize("ends", ["mixture", "any"])
+@each_row("ends", ["mixture", "any"])
 def test_a_state_without_a_row_is_refused(folder, ends):
     rest = f'release.transition = {{ estimated = true, ends = "{ends}" }}'
     error = failure(lambda: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
@@ -304,7 +305,7 @@ def test_a_ledger_goes_with_the_release_of_a_trace(folder):
     assert not (folder / "l.json").exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("graph", "rest", "more", "found"),
     [
         ("line = true", "", "", "no [release]"),

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError, SpecificationError
@@ -29,7 +30,7 @@ def edges(policy):
 # --- domains -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("described", "values"),
     [
         ("{ range = [-2, 2] }", [-2, -1, 0, 1, 2]),
@@ -83,7 +84,7 @@ def test_numbers_between_values_are_rounded_where_it_says_so(tmp_path):
 # --- policies ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "domain", "wanted"),
     [
         (FULL, AGE, lambda d: md.tables.Policy.full(d)),
@@ -178,7 +179,7 @@ def test_contradictory_counts_are_named_as_they_are_written():
 # --- errors --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "path", "words"),
     [
         ("", "domain", "is missing"),
@@ -265,7 +266,7 @@ def test_wrong_keys_are_named(text, path, words):
     assert caught.value.path == path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("policy", "release", "path", "words"),
     [
         (FULL, '{ kind = "ranges", epsilon = 1, ranges = [[0, 12]] }', "release.ranges[0]", "not a value of age"),

@@ -6,6 +6,7 @@ import tomllib
 from typing import get_args
 
 import pytest
+from rows import each_row
 
 from mechdesign.errors import SpecificationError
 from mechdesign.model._grammar import Distance
@@ -35,7 +36,7 @@ privacy = [{ kind = "metric", epsilon = 1.5, distance = "hamming" }]
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "accepted"),
     [
         ("", "", True),
@@ -67,12 +68,12 @@ def test_schema_and_reader_agree(validator, tmp_path, old, new, accepted):
             parse(text, tmp_path).problem()
 
 
-@pytest.mark.parametrize("name", [example.name for example in examples.EXAMPLES if "design" in example.commands])
+@each_row("name", [example.name for example in examples.EXAMPLES if "design" in example.commands])
 def test_the_embedded_specifications_are_valid(validator, name):
     validator.validate(tomllib.loads(examples.find(name).text))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "accepted"),
     [
         ("", "", True),
@@ -94,7 +95,7 @@ def test_schema_and_reader_agree_on_releases(old, new, accepted):
             parse_release(text)
 
 
-@pytest.mark.parametrize("document", [Document, ReleaseDocument])
+@each_row("document", [Document, ReleaseDocument])
 def test_every_key_is_described(document):
     grammar = schema(document)
     for name, table in [("document", grammar), *grammar["$defs"].items()]:

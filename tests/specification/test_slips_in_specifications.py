@@ -1,6 +1,7 @@
 """Names, settings and values at a wrong place in a specification."""
 
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError, SpecificationError
@@ -18,7 +19,7 @@ def test_the_name_of_a_file_is_not_its_text():
         md.specification.parse("city.toml")
 
 
-@pytest.mark.parametrize("name", ["epsilon", "toleranze"])
+@each_row("name", ["epsilon", "toleranze"])
 def test_what_is_no_setting_is_named(name):
     with pytest.raises(InputError, match=f"{name}: is not a setting of a solver.*tolerance"):
         md.specification.parse(TEXT).design(**{name: 1})

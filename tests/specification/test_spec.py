@@ -8,6 +8,7 @@ from typing import get_args, get_type_hints
 import networkx as nx
 import numpy as np
 import pytest
+from rows import each_row
 from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, METRIC, document, failure, problem, requirement, write
 
 from mechdesign import specification as spec
@@ -36,7 +37,7 @@ def test_geographic_grids():
     assert secrets.geographic == expected.geographic
 
 
-@pytest.mark.parametrize(("form", "count"), [("grid", 4), ("anchors", 4)])
+@each_row(("form", "count"), [("grid", 4), ("anchors", 4)])
 def test_a_grid_around_a_place(form, count):
     box = BoundingBox.around(40.1, -74.1, 8, 6)
     given = "columns = 2, rows = 2, latitude = 40.1, longitude = -74.1, width = 8, height = 6.0"
@@ -102,7 +103,7 @@ def test_counts_from_files(tmp_path):
     assert found.prior.tolist() == [0.1, 0.3, 0.6]
 
 
-@pytest.mark.parametrize("only", ["6", '"6"'])
+@each_row("only", ["6", '"6"'])
 def test_checkins_of_one_user(tmp_path, only):
     write(tmp_path, "c.csv", CHECKINS)
     columns = 'user = "who", latitude = "lat", longitude = "lon", time = "at", time_format = "unix"'
@@ -149,7 +150,7 @@ def test_a_simulated_city():
 # --- costs and requirements ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["euclidean", "manhattan", "chebyshev", "hamming", "haversine"])
+@each_row("name", ["euclidean", "manhattan", "chebyshev", "hamming", "haversine"])
 def test_distances_by_name(name):
     found = problem(domain=BOX, cost=f'cost.distance = "{name}"')
     assert (found.cost == getattr(distances, name)(found.secrets)).all()
@@ -192,7 +193,7 @@ def test_threshold_privacy():
     assert (found.epsilon, found.radius) == (Fraction(11, 10), Fraction(3, 2))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "domain", "edges"),
     [
         ("edges = [[0, 1], [2, 1]]", LABELS, [(0, 1), (1, 2)]),
@@ -237,9 +238,7 @@ def test_a_floor_out_of_reach_names_the_largest():
         problem(domain=LABELS, privacy=privacy)
 
 
-@pytest.mark.parametrize(
-    ("distance", "unit"), [("euclidean", " km"), ("manhattan", " km"), ("chebyshev", " km"), ("hamming", "")]
-)
+@each_row(("distance", "unit"), [("euclidean", " km"), ("manhattan", " km"), ("chebyshev", " km"), ("hamming", "")])
 def test_floors_out_of_reach_are_told_with_their_unit(distance, unit):
     text = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 4.0, unit = 'km' }\nprior.uniform = true\n"
     text += f"cost.distance = '{distance}'\nprivacy = [{{ kind = 'distortion', minimum = 9, distance = '{distance}' }}]"
@@ -247,7 +246,7 @@ def test_floors_out_of_reach_are_told_with_their_unit(distance, unit):
         spec.parse(text).problem()
 
 
-@pytest.mark.parametrize("name", ["blok", "x"])
+@each_row("name", ["blok", "x"])
 def test_an_unknown_solver_is_named_by_its_key(name):
     text = document(rest=f'solver.name = "{name}"')
     with pytest.raises(SpecificationError, match=r"^solver\.name: is not known") as caught:
@@ -332,7 +331,7 @@ def test_geolife(data_folder):
     assert (found.prior == Prior.from_counts(visits.counts(), 1).probabilities).all()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "words"),
     [
         ('latitude = "lon", longitude = "lat"', "domain.csv.latitude is the column lon, which is named like"),
@@ -347,7 +346,7 @@ def test_columns_that_are_called_otherwise_are_told_of(tmp_path, keys, words):
     assert [note for note in given.notes if words in note] if words else not given.notes
 
 
-@pytest.mark.parametrize(("first", "told"), [(1, True), (0, False)])
+@each_row(("first", "told"), [(1, True), (0, False)])
 def test_costs_by_which_the_truth_is_not_the_cheapest_are_told_of(tmp_path, first, told):
     (tmp_path / "m.csv").write_text(f"{first},0.5\n0.5,{first}\n")
     text = 'domain.labels = ["a", "b"]\nprior.uniform = true\ncost.matrix.path = "m.csv"\n'

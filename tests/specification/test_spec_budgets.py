@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from rows import each_row
 from spec_examples import LABELS, document, failure, write
 
 from mechdesign import specification as spec
@@ -57,7 +58,7 @@ def test_the_other_requirements_stay(tmp_path):
     assert given.notes == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("table", "words"),
     [
         ('kind = "metric", distance = "euclidean"', "up to 2.23607 units apart, so a release may leak 2.23607 ε"),
@@ -81,7 +82,7 @@ def test_warnings_of_a_schedule_are_given_once(tmp_path):
     assert len(caught) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("step,epsilon\n0,-1\n", "line 2, column epsilon is negative; found -9"),
@@ -97,7 +98,7 @@ def test_budgets_that_are_none(tmp_path, text, words):
     assert words in str(error)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("privacy", "path", "words"),
     [
         (BUDGETS, "privacy[0].epsilon.budgets", "none/b.csv cannot be opened"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
+from rows import each_row
 
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.specification._read import Source, convert
@@ -15,7 +16,7 @@ def records(values):
     return build_records(convert({"attributes": {"paid": {"values": values}}}, RecordsTable), Source() / "domain")
 
 
-@pytest.mark.parametrize("cells", [["true", "false"], ["True", "False"], ["TRUE", "FALSE"], [" true", "false "]])
+@each_row("cells", [["true", "false"], ["True", "False"], ["TRUE", "FALSE"], [" true", "false "]])
 def test_all_spellings_are_read(tmp_path, cells):
     (tmp_path / "t.csv").write_text("paid,id\n" + "".join(f"{cell},1\n" for cell in cells), encoding="utf-8")
     assert records([True, False]).indices(tmp_path / "t.csv").tolist() == [0, 1]
@@ -28,7 +29,7 @@ def test_parquet_and_python_hold_them(tmp_path):
     assert records([False, True]).indices({"paid": [True, False]}).tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("cell", ["1", "yes", "wahr", "t"])
+@each_row("cell", ["1", "yes", "wahr", "t"])
 def test_other_cells_are_refused_with_the_remedy(tmp_path, cell):
     (tmp_path / "t.csv").write_text(f"paid,id\n{cell},1\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"must be one of true, false\. List the values as they are spelled"):
@@ -55,7 +56,7 @@ def test_what_is_no_value_is_refused_by_its_place():
             records(["a", wrong])
 
 
-@pytest.mark.parametrize("values", [["True", "False"], [1, 0], ["true", "false", ""], [0, 1]])
+@each_row("values", [["True", "False"], [1, 0], ["true", "false", ""], [0, 1]])
 def test_a_column_of_truth_values_has_its_remedy_where_values_may_stand_for_them(tmp_path, values):
     parquet.write_table(pa.table({"paid": [True, False, True]}), tmp_path / "t.parquet")
     found = records(values)
@@ -88,7 +89,7 @@ def test_texts_that_are_the_same_once_letters_are_joined_are_refused():
         records(["\u00e9", "e\u0301"])
 
 
-@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+@each_row("kind", [pa.float32(), pa.float64()])
 def test_nan_in_parquet_is_a_missing_value(tmp_path, kind):
     parquet.write_table(pa.table({"paid": pa.array([1.0, float("nan"), 2.0, None], kind)}), tmp_path / "t.parquet")
     assert records([1, 2, ""]).indices(tmp_path / "t.parquet").tolist() == [0, 2, 1, 2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rows import each_row
 from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, document, failure, write
 
 from mechdesign import specification as spec
@@ -18,7 +19,7 @@ def second(table):
     return document(privacy=f'privacy = [{{ kind = "metric", epsilon = 1, distance = "hamming" }}, {table}]')
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "path", "words"),
     [
         # The file.
