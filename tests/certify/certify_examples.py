@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import math
+import platform
+import sys
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._stated import Stated
@@ -56,3 +62,23 @@ def line(n: int, epsilon: float, objective: str = "expected", **changes: Any) ->
         ),
     }
     return Evidence(**{**fields, **changes})
+
+
+@contextlib.contextmanager
+def flushing() -> Iterator[None]:
+    """Let this thread take denormal numbers for zero, and write none."""
+    if platform.machine().lower() not in ("x86_64", "amd64") or not sys.platform.startswith("linux"):
+        pytest.skip("set by a register of x86-64")
+    try:
+        library = ctypes.CDLL("libm.so.6")
+    except OSError:
+        pytest.skip("needs the GNU C library")
+    before, changed = (ctypes.c_uint32 * 8)(), (ctypes.c_uint32 * 8)()
+    library.fegetenv(ctypes.byref(before))
+    library.fegetenv(ctypes.byref(changed))
+    changed[7] |= 0x8040
+    library.fesetenv(ctypes.byref(changed))
+    try:
+        yield
+    finally:
+        library.fesetenv(ctypes.byref(before))

@@ -1,67 +1,70 @@
+"""Exact costs and distortions, against fractions."""
+
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from certify_examples import flushing
 
 from mechdesign.certify import _costs as costs
 from mechdesign.certify._costs import cost_per_secret, distortion, expected_cost, forbidden_answer, worst_cost
 
 # Ties, zeros, numbers one step apart, subnormals and the largest floats.
-floats = st.one_of(
-    st.sampled_from([0.0, 1.0, np.nextafter(1, 2), 2.0, 5e-324, 2.0**-1022, 1e-300, 1e300, 1.7976931348623157e308]),
-    st.floats(0, 10),
-    st.floats(0, allow_nan=False, allow_infinity=False),
-)
+ODD = np.array([0.0, 1.0, np.nextafter(1, 2), 2.0, 5e-324, 2.0**-1022, 1e-300, 1e300, 1.7976931348623157e308])
 
 
-def arrays(draw: st.DrawFn, rows: int, columns: int, entries: st.SearchStrategy[object]) -> np.ndarray:
-    lists = st.lists(st.lists(entries, min_size=columns, max_size=columns), min_size=rows, max_size=rows)
-    return np.array(draw(lists))
+def odd(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Return odd floats, ordinary ones, and ones of any magnitude."""
+    sorts = random.integers(0, 3, shape)
+    plain, any_size = 10 * random.random(shape), random.random(shape) * 10.0 ** random.uniform(-330, 307, shape)
+    return np.choose(sorts, [random.choice(ODD, shape), plain, any_size])
 
 
-@st.composite
-def cases(draw: st.DrawFn) -> tuple[np.ndarray, int, np.ndarray, np.ndarray, np.ndarray]:
-    n, m, k = (draw(st.integers(1, 4)) for _ in range(3))
-    exponent = draw(st.sampled_from([1, 10, 62]))
-    entries = st.one_of(st.sampled_from([0, 1, 2**exponent]), st.integers(0, 2**exponent))
-    numerators = arrays(draw, n, m, entries).astype(np.int64)
-    prior = arrays(draw, 1, n, st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.25, 5e-324])))[0]
-    return numerators, exponent, prior, arrays(draw, n, m, floats), arrays(draw, k, n, floats)
+def cases(count: int) -> Iterator[tuple[int, np.ndarray, int, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield a seed, numerators, exponent, prior, costs and errors of small problems."""
+    for seed in range(count):
+        random = np.random.default_rng(seed)
+        n, m, k = random.integers(1, 5, 3).tolist()
+        exponent = [1, 10, 62][seed % 3]
+        ends = random.choice([0, 1, 2**exponent], (n, m))
+        numerators = np.where(random.random((n, m)) < 0.5, ends, random.integers(0, 2**exponent, (n, m)))
+        prior = np.where(random.random(n) < 0.5, random.choice([0.0, 0.25, 5e-324], n), random.random(n))
+        yield seed, numerators, exponent, prior, odd(random, (n, m)), odd(random, (k, n))
+
+
+@pytest.fixture
+def summed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Collect how many floats become integers, each time."""
+    sizes: list[int] = []
+    integers = costs._integers
+    monkeypatch.setattr(costs, "_integers", lambda values: (sizes.append(values.size), integers(values))[1])
+    return sizes
 
 
 def exactly(array: np.ndarray) -> list[list[Fraction]]:
     return [[Fraction(value) for value in row] for row in array.tolist()]
 
 
-@settings(max_examples=300)
-@given(cases())
-def test_costs_against_fractions(case: tuple[np.ndarray, int, np.ndarray, np.ndarray, np.ndarray]) -> None:
-    numerators, exponent, prior, cost, _ = case
-    per_secret = [
-        sum((n * c for n, c in zip(ns, cs, strict=True)), Fraction(0)) / 2**exponent
-        for ns, cs in zip(exactly(numerators), exactly(cost), strict=True)
-    ]
-    assert list(cost_per_secret(numerators, exponent, cost)) == per_secret
-    assert worst_cost(numerators, exponent, cost) == max(per_secret)
-    weighted = (Fraction(w) * c for w, c in zip(prior.tolist(), per_secret, strict=True))
-    assert expected_cost(numerators, exponent, prior, cost) == sum(weighted, Fraction(0))
+def test_costs_against_fractions() -> None:
+    for seed, numerators, exponent, prior, cost, _ in cases(200):
+        per_secret = [
+            sum((n * c for n, c in zip(ns, cs, strict=True)), Fraction(0)) / 2**exponent
+            for ns, cs in zip(exactly(numerators), exactly(cost), strict=True)
+        ]
+        assert list(cost_per_secret(numerators, exponent, cost)) == per_secret, seed
+        assert worst_cost(numerators, exponent, cost) == max(per_secret), seed
+        weighted = (Fraction(w) * c for w, c in zip(prior.tolist(), per_secret, strict=True))
+        assert expected_cost(numerators, exponent, prior, cost) == sum(weighted, Fraction(0)), seed
 
 
-@settings(max_examples=300)
-@given(cases())
-def test_distortion_against_fractions(case: tuple[np.ndarray, int, np.ndarray, np.ndarray, np.ndarray]) -> None:
-    numerators, exponent, prior, _, error = case
-    total = Fraction(0)
-    for column in exactly(numerators.T):
-        total += min(
-            sum((Fraction(w) * n * a for w, n, a in zip(prior.tolist(), column, row, strict=True)), Fraction(0))
-            for row in exactly(error)
-        )
-    assert distortion(numerators, exponent, prior, error) == total / 2**exponent
+def test_distortion_against_fractions() -> None:
+    for seed, numerators, exponent, prior, _, error in cases(200):
+        columns, errors = exactly(numerators.T), exactly(error)
+        total = sum((least_error(exactly(prior[None])[0], column, errors) for column in columns), Fraction(0))
+        assert distortion(numerators, exponent, prior, error) == total / 2**exponent, seed
 
 
 def test_estimates_one_step_apart_are_told_apart() -> None:
@@ -93,30 +96,75 @@ def least_error(prior: list[Fraction], row: list[Fraction], errors: list[list[Fr
     return min(sum((w * n * a for w, n, a in zip(prior, row, each, strict=True)), Fraction(0)) for each in errors)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_the_best_estimate_is_found_though_floats_rank_another_first(seed: int) -> None:
+def test_the_best_estimate_is_found_though_floats_rank_another_first() -> None:
     """Sums of 30 products that differ by less than their rounding: which is the least, floats cannot tell."""
-    random = np.random.default_rng(seed)
-    n, k = 30, 12
-    numerators = random.integers(0, 2**62, (n, 1))
-    prior = random.random(n)
-    error = random.random(n) * (1 + random.integers(-3, 4, (k, n)) * 2.0**-52)
-    found = distortion(numerators, 62, prior, error)
-    assert found == least_error(*exactly(prior[None]), exactly(numerators.T)[0], exactly(error)) / 2**62
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        n, k = 30, 12
+        numerators = random.integers(0, 2**62, (n, 1))
+        prior = random.random(n)
+        error = random.random(n) * (1 + random.integers(-3, 4, (k, n)) * 2.0**-52)
+        found = distortion(numerators, 62, prior, error)
+        assert found == least_error(*exactly(prior[None]), exactly(numerators.T)[0], exactly(error)) / 2**62, seed
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_estimates_whose_errors_underflow_are_told_apart(seed: int) -> None:
+def test_estimates_whose_errors_underflow_are_told_apart() -> None:
     """Forty products of 2**-1075 vanish in floats, and the estimate that they speak against looks the better one."""
-    base = int(np.random.default_rng(seed).integers(0, 2**40)) * 5e-324
     numerators = np.full((41, 1), 2**61)
     numerators[-1] = 2**62
     prior = np.full(41, 5e-324)
     prior[-1] = 1.0
     error = np.ones((2, 41))
     error[1, :-1] = 0
-    error[0, -1], error[1, -1] = base, base + 10 * 5e-324
-    assert distortion(numerators, 62, prior, error) == Fraction(float(error[1, -1]))
+    for seed in range(40):
+        base = int(np.random.default_rng(seed).integers(0, 2**40)) * 5e-324
+        error[0, -1], error[1, -1] = base, base + 10 * 5e-324
+        assert distortion(numerators, 62, prior, error) == Fraction(float(error[1, -1])), seed
+
+
+def test_the_margin_for_underflow_is_that_of_each_term_and_unit_of_error_on_either_side(summed: list[int]) -> None:
+    """An estimate that differs by twice n · 2**-1021 · (1 + the largest error) may be as good, and none beyond it."""
+    for n, largest in ((1, 0.0), (2, 0.0), (8, 0.0), (2, 1.0), (3, 6.0)):
+        apart = 2 * n * 2.0**-1021 * (1 + largest)
+        for factor, sums in ((1 - 2.0**-40, 2), (1 + 2.0**-40, 1)):
+            summed.clear()
+            error = np.zeros((2, n))
+            error[:, -1] = largest
+            error[1, 0] = apart * factor
+            # The other secrets have probability 0.
+            assert distortion(np.full((n, 1), 2**62), 62, np.eye(1, n)[0], error) == 0
+            assert summed == [n, sums * n], (n, largest, factor)
+
+
+def vanishing(n: int, prior: float, numerator: int, error: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a case in which n products are below the least normal float.
+
+    The estimate 1 has an error of one term less in a float that is not flushed, and is the better one.
+    """
+    numerators = np.full((n + 1, 1), numerator)
+    numerators[-1] = 2**62
+    priors = np.full(n + 1, prior)
+    priors[-1] = 1.0
+    errors = np.zeros((2, n + 1))
+    errors[0, :-1] = error
+    errors[1, -1] = float((n - 1) * Fraction(prior) * numerator / 2**62 * Fraction(error))
+    return numerators, priors, errors
+
+
+def test_what_a_processor_takes_for_zero_is_within_the_margin() -> None:
+    """Where numbers below 2**-1022 are flushed, sums lose up to 2**-1022 for each product and each unit of error."""
+    cases = {
+        "products with the channel": vanishing(41, 2.0**-1000, 2**40 - 1, 1.0),
+        "products with large errors": vanishing(3, 2.0**-1000, 2**40 - 1, 2.0**40),
+        "products with small errors": vanishing(41, 2.0**-600, 2**62, 2.0**-423 * (1 + 2.0**-52)),
+    }
+    right = {name: distortion(case[0], 62, *case[1:]) for name, case in cases.items()}
+    with flushing():
+        found = {name: distortion(case[0], 62, *case[1:]) for name, case in cases.items()}
+    assert found == right
+    for name, (numerators, prior, error) in cases.items():
+        exact = [exactly(array) for array in (prior[None], numerators.T, error)]
+        assert right[name] == least_error(exact[0][0], exact[1][0], exact[2]) / 2**62, name
 
 
 def test_an_underflow_counts_as_often_as_the_errors_say() -> None:
@@ -156,23 +204,16 @@ def test_estimates_that_overflow_are_not_lost() -> None:
         )
 
 
-@pytest.mark.parametrize(("chunk", "rows"), [(1, [1] * 5), (4, [2, 2, 1]), (2**20, [5])])
-def test_so_many_entries_are_python_integers_at_a_time(
-    monkeypatch: pytest.MonkeyPatch, chunk: int, rows: list[int]
-) -> None:
+def test_so_many_entries_are_python_integers_at_a_time(monkeypatch: pytest.MonkeyPatch, summed: list[int]) -> None:
     assert costs._BLOCK_ENTRIES == 2**20
-    sizes: list[int] = []
-    integers = costs._integers
-    monkeypatch.setattr(costs, "_BLOCK_ENTRIES", chunk)
-    monkeypatch.setattr(costs, "_integers", lambda values: (sizes.append(values.size), integers(values))[1])
-    assert cost_per_secret(np.full((5, 2), 2**61), 62, np.arange(10.0).reshape(5, 2)) == (0.5, 2.5, 4.5, 6.5, 8.5)
-    assert sizes == [2 * count for count in rows]
+    for chunk, rows in ((1, [1] * 5), (4, [2, 2, 1]), (2**20, [5])):
+        summed.clear()
+        monkeypatch.setattr(costs, "_BLOCK_ENTRIES", chunk)
+        assert cost_per_secret(np.full((5, 2), 2**61), 62, np.arange(10.0).reshape(5, 2)) == (0.5, 2.5, 4.5, 6.5, 8.5)
+        assert summed == [2 * count for count in rows], chunk
 
 
-def test_only_estimates_that_may_be_the_best_are_summed_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-    integers = costs._integers
-    monkeypatch.setattr(costs, "_integers", lambda values: (sizes.append(values.size), integers(values))[1])
+def test_only_estimates_that_may_be_the_best_are_summed_exactly(summed: list[int]) -> None:
     random = np.random.default_rng(5)
     n = 4
     base = random.random(n)
@@ -184,14 +225,12 @@ def test_only_estimates_that_may_be_the_best_are_summed_exactly(monkeypatch: pyt
     found = distortion(numerators, 62, prior, error)
     assert found == least_error(exactly(prior[None])[0], exactly(numerators.T)[0], exactly(error)) / 2**62
     # The prior, and the errors of the two; what is alike counts once.
-    assert sizes == [n, 2 * n]
+    assert summed == [n, 2 * n]
 
 
-@pytest.mark.parametrize(("steps", "sums"), [(0, 1), (1, 2), (9, 2), (11, 1)])
-def test_the_margin_is_twice_what_roundings_can_be(monkeypatch: pytest.MonkeyPatch, steps: int, sums: int) -> None:
+def test_the_margin_is_twice_what_roundings_can_be(summed: list[int]) -> None:
     """For one secret it is 5 · 2**-52 on either side."""
-    sizes: list[int] = []
-    integers = costs._integers
-    monkeypatch.setattr(costs, "_integers", lambda values: (sizes.append(values.size), integers(values))[1])
-    assert distortion(np.array([[2**62]]), 62, np.ones(1), np.array([[1.0], [1 + steps * 2.0**-52]])) == 1
-    assert sizes == [1, sums]
+    for steps, sums in ((0, 1), (1, 2), (9, 2), (11, 1)):
+        summed.clear()
+        assert distortion(np.array([[2**62]]), 62, np.ones(1), np.array([[1.0], [1 + steps * 2.0**-52]])) == 1
+        assert summed == [1, sums], steps
