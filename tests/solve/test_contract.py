@@ -15,7 +15,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ import scipy.optimize
 import scipy.sparse as sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import Mistake, assert_refused
 
 from mechdesign.base._deadline import Deadline, Progress
 from mechdesign.errors import InputError, MissingDependencyError, SolverError
@@ -152,45 +155,81 @@ def metric_program(n: int) -> LinearProgram:
 # ------------------------------------------------------------------------------------------------- known answers
 
 
-@pytest.mark.parametrize("name", FEASIBLE)
-@pytest.mark.parametrize("solver", ALL)
-def test_known_optimum(solver: str, name: str) -> None:
-    known = FEASIBLE[name]
-    solution = solve(known.program, solver)
-    assert solution.status is Status.OPTIMAL, solution.message
-    scale = 1 + abs(known.value)
-    assert float(known.program.cost @ solution.x) == pytest.approx(known.value, abs=1e-7 * scale)
-    assert solution.residuals.objective == float(known.program.cost @ solution.x)
-    assert solution.residuals.bound == pytest.approx(known.value, abs=1e-7 * scale)
-    assert solution.residuals.primal <= 1e-7
-    assert solution.residuals.dual <= 1e-7
-    if known.x is not None:
-        np.testing.assert_allclose(solution.x, known.x, atol=1e-6)
-    if known.dual is not None:
-        np.testing.assert_allclose(solution.row_dual, known.dual, atol=1e-6)
-    assert_complementary(known.program, solution)
-    assert solution.seconds >= 0
-    assert solution.iterations >= 0
-    assert solution.version
-    assert solution.message
+@pytest.fixture
+def pdlp_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let PDLP run in this process, where it does not wait for another one to start."""
+    here = replace(registry.find("highs-pdlp"), apart=INF, deaf=False)
+    monkeypatch.setitem(registry._SOLVERS, "highs-pdlp", here)
 
 
-def assert_complementary(lp: LinearProgram, solution: Solution) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    """Import all packages once."""
+    for name in ("highs", "scipy", "cvxpy"):
+        registry.find(name).load()
+
+
+# The methods of a wrapper with the programs they solve. The last two of CVXPY are HiGHS again.
+WRAPPERS = [
+    pytest.param(solvers, programs, id=solvers[0])
+    for solvers, programs in (
+        (HIGHS, FEASIBLE),
+        (("scipy", "scipy-ds", "scipy-ipm"), FEASIBLE),
+        (("cvxpy",), FEASIBLE),
+        (("cvxpy-scs",), FEASIBLE),
+        (("cvxpy-osqp",), FEASIBLE),
+        (("cvxpy-highs", "cvxpy-scipy"), ["upper rows", "two-sided row held above", "free column", "no rows"]),
+    )
+]
+
+
+@pytest.mark.usefixtures("pdlp_here")
+@pytest.mark.parametrize(("names", "programs"), WRAPPERS)
+def test_known_optimum(names: tuple[str, ...], programs: Iterable[str]) -> None:
+    for solver, name in itertools.product(names, programs):
+        known, where = FEASIBLE[name], f"{solver}: {name}"
+        solution = solve(known.program, solver)
+        assert solution.status is Status.OPTIMAL, (where, solution.message)
+        scale = 1 + abs(known.value)
+        assert float(known.program.cost @ solution.x) == pytest.approx(known.value, abs=1e-7 * scale), where
+        assert solution.residuals.objective == float(known.program.cost @ solution.x), where
+        assert solution.residuals.bound == pytest.approx(known.value, abs=1e-7 * scale), where
+        assert solution.residuals.primal <= 1e-7, where
+        assert solution.residuals.dual <= 1e-7, where
+        if known.x is not None:
+            np.testing.assert_allclose(solution.x, known.x, atol=1e-6, err_msg=where)
+        if known.dual is not None:
+            np.testing.assert_allclose(solution.row_dual, known.dual, atol=1e-6, err_msg=where)
+        assert_complementary(known.program, solution, where)
+        assert solution.seconds >= 0, where
+        assert solution.iterations >= 0, where
+        assert solution.version, where
+        assert solution.message, where
+
+
+def assert_complementary(lp: LinearProgram, solution: Solution, where: str) -> None:
     """A positive multiplier sits at a lower bound, a negative one at an upper bound, of rows and of columns."""
     sides = (
         (solution.row_dual, lp.matrix @ solution.x, lp.row_lower, lp.row_upper),
         (lp.cost - lp.matrix.T @ solution.row_dual, solution.x, lp.lower, lp.upper),
     )
     for multiplier, value, low, high in sides:
-        np.testing.assert_allclose(value[multiplier > 1e-5], low[multiplier > 1e-5], atol=1e-5)
-        np.testing.assert_allclose(value[multiplier < -1e-5], high[multiplier < -1e-5], atol=1e-5)
+        for held, bound in ((multiplier > 1e-5, low), (multiplier < -1e-5, high)):
+            np.testing.assert_allclose(value[held], bound[held], atol=1e-5, err_msg=where)
 
 
-@pytest.mark.parametrize("name", HOPELESS)
-@pytest.mark.parametrize("solver", ALL)
-def test_known_failure(solver: str, name: str) -> None:
-    status, lp = HOPELESS[name]
-    assert solve(lp, solver).status is status
+@pytest.mark.usefixtures("pdlp_here")
+@pytest.mark.parametrize("names", [HIGHS, ("scipy", "scipy-ds", "scipy-ipm"), *[(name,) for name in ALL[7:10]]])
+def test_known_failure(names: tuple[str, ...]) -> None:
+    found = {(solver, name): solve(lp, solver).status for solver in names for name, (_, lp) in HOPELESS.items()}
+    assert found == {(solver, name): status for solver in names for name, (status, _) in HOPELESS.items()}
+
+
+@pytest.mark.parametrize("solver", ["cvxpy-highs", "cvxpy-scipy"])
+def test_failures_of_the_other_solvers_of_cvxpy(solver: str) -> None:
+    for name in ("infeasible rows", "infeasible bounds", "unbounded"):
+        status, lp = HOPELESS[name]
+        assert solve(lp, solver).status is status, name
 
 
 # ------------------------------------------------------------------------------------------------- random programs
@@ -231,7 +270,7 @@ def best_vertex(lp: LinearProgram) -> float | None:
     return best
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(lp=random_programs())
 def test_random_programs_agree_with_brute_force(lp: LinearProgram) -> None:
     best = best_vertex(lp)
@@ -245,7 +284,7 @@ def test_random_programs_agree_with_brute_force(lp: LinearProgram) -> None:
             assert solution.residuals.bound == pytest.approx(best, abs=1e-7)
 
 
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(lp=random_programs())
 def test_random_programs_agree_with_another_algorithm(lp: LinearProgram) -> None:
     expected, solution = solve(lp, "highs"), solve(lp, "cvxpy")
@@ -269,33 +308,35 @@ def test_an_honest_answer_passes() -> None:
     assert solution.residuals.gap == 0
 
 
-@pytest.mark.parametrize(
-    ("x", "row_dual"),
-    [
-        pytest.param([np.nan, 6], HONEST.dual, id="nan"),
-        pytest.param(HONEST.x, [0, np.nan, -1], id="nan dual"),
-        pytest.param([INF, 6], HONEST.dual, id="infinite"),
-        pytest.param(None, HONEST.dual, id="no point"),
-        pytest.param(HONEST.x, None, id="no dual"),
-        pytest.param([2, 6, 0], HONEST.dual, id="too long"),
-        pytest.param([[2], [6]], HONEST.dual, id="column vector"),
-        pytest.param(HONEST.x, [-1.5, -1], id="dual too short"),
-        pytest.param([6, 2], HONEST.dual, id="shuffled"),
-        pytest.param([4, 6], HONEST.dual, id="outside a row"),
-        pytest.param([-1, 6], HONEST.dual, id="outside a bound"),
-        pytest.param([0, 0], HONEST.dual, id="feasible but poor"),
-        pytest.param(HONEST.x, [0, 1.5, 1], id="dual of the wrong sign"),
-        pytest.param(HONEST.x, [-1.5, 0, -1], id="dual shuffled"),
-        pytest.param(HONEST.x, [0, 0, 0], id="no reason"),
-        pytest.param(HONEST.x, [0, -15, -10], id="dual scaled"),
-    ],
-)
-def test_garbage_called_optimal_is_failure(x: object, row_dual: object) -> None:
-    parts = [None if part is None else np.array(part, dtype=float) for part in (x, row_dual)]
-    solution = measure(HONEST.program, answer(*parts), solver="fake", seconds=1.0)
-    assert solution.status is Status.FAILED
-    assert solution.x.shape == (2,)
-    assert solution.row_dual.shape == (3,)
+GARBAGE = {
+    "nan": ([np.nan, 6], HONEST.dual),
+    "nan dual": (HONEST.x, [0, np.nan, -1]),
+    "infinite": ([INF, 6], HONEST.dual),
+    "no point": (None, HONEST.dual),
+    "no dual": (HONEST.x, None),
+    "too long": ([2, 6, 0], HONEST.dual),
+    "column vector": ([[2], [6]], HONEST.dual),
+    "dual too short": (HONEST.x, [-1.5, -1]),
+    "shuffled": ([6, 2], HONEST.dual),
+    "outside a row": ([4, 6], HONEST.dual),
+    "outside a bound": ([-1, 6], HONEST.dual),
+    "feasible but poor": ([0, 0], HONEST.dual),
+    "dual of the wrong sign": (HONEST.x, [0, 1.5, 1]),
+    "dual shuffled": (HONEST.x, [-1.5, 0, -1]),
+    "no reason": (HONEST.x, [0, 0, 0]),
+    "dual scaled": (HONEST.x, [0, -15, -10]),
+}
+
+
+def test_garbage_called_optimal_is_failure() -> None:
+    for name, pair in GARBAGE.items():
+        parts = [None if part is None else np.array(part, dtype=float) for part in pair]
+        solution = measure(HONEST.program, answer(*parts), solver="fake", seconds=1.0)
+        assert solution.status is Status.FAILED, name
+        assert (solution.x.shape, solution.row_dual.shape) == ((2,), (3,)), name
+    # The words of the solver survive a demotion.
+    assert "reported optimal" in solution.message
+    assert "all is well" in solution.message
 
 
 def proves_itself(lp: LinearProgram, x: tuple[int, ...], row_dual: tuple[int, ...]) -> bool:
@@ -330,12 +371,6 @@ def test_of_all_small_pairs_those_are_optimal_that_prove_themselves() -> None:
                 found = measure(lp, pair, solver="fake", seconds=0.0).status
                 assert (found is Status.OPTIMAL) is optimal, (name, x, row_dual, said)
     assert all(proved.values()), proved
-
-
-def test_the_words_of_the_solver_survive_a_demotion() -> None:
-    solution = measure(HONEST.program, answer(np.zeros(2), np.zeros(3)), solver="fake", seconds=1.0)
-    assert "reported optimal" in solution.message
-    assert "all is well" in solution.message
 
 
 def test_missing_numbers_are_infinite() -> None:
@@ -375,28 +410,39 @@ def test_what_the_package_requires_brings_its_solvers() -> None:
     assert {"block", "highs", "highs-ipx", "scipy", "cvxpy"} <= {s.name for s in registry.available() if s.installed}
 
 
-@pytest.mark.parametrize("name", ["", "simplex", "cvxpy-", "HIGHS", "auto"])
-def test_unknown_name(name: str) -> None:
-    with pytest.raises(InputError, match="is not known"):
-        registry.find(name)
+def asked(solver: str, **options: object) -> Callable[[], object]:
+    return lambda: solve(HONEST.program, solver, Options(**options))
 
 
-@pytest.mark.parametrize("name", ["auto", "highs", "block", "cvxpy-mine", "", "Mine", "my own"])
-def test_names_that_are_taken_or_odd_are_not_registered(name: str) -> None:
-    with pytest.raises(InputError, match="name"):
-        registry.register(registry.Solver(name, lambda: None, "numpy"))
-
-
-def test_a_solver_is_not_given_what_it_does_not_take() -> None:
-    with pytest.raises(InputError, match="does not take linear programs"):
-        solve(HONEST.program, "block")
-    with pytest.raises(InputError, match="does not take block programs"):
-        solvers.block_back_end("highs")
-
-
-def test_unknown_to_cvxpy() -> None:
-    with pytest.raises(InputError, match="CLARABEL"):
-        solve(HONEST.program, "cvxpy-banana")
+@pytest.mark.usefixtures("pdlp_here")
+def test_refusals() -> None:
+    wrong = [
+        ("highs", "presolve", object()),
+        ("highs", "solver", "magic"),
+        ("highs", "threads", -3),
+        ("highs-pdlp", "primal_feasibility_tolerance", -1.0),
+        ("scipy", "presolve", "perhaps"),
+        ("scipy", "maxiter", "many"),
+        ("scipy", "simplex_dual_edge_weight_strategy", "coin"),
+        ("cvxpy", "max_iter", "many"),
+        ("cvxpy-osqp", "max_iter", "many"),
+        *[(solver, "no_such_option", 1) for solver in ALL],
+    ]
+    extras = [(f"{solver}: {name}", asked(solver, extra={name: value})) for solver, name, value in wrong]
+    limits = [("time_limit", "", -3.0), ("time_limit", "", math.nan), ("threads", "options.", -1)]
+    unknown = ("", "simplex", "cvxpy-", "HIGHS", "auto")
+    taken = ("auto", "highs", "block", "cvxpy-mine", "", "Mine", "my own")
+    register = [partial(registry.register, registry.Solver(name, lambda: None, "numpy")) for name in taken]
+    rows = [
+        *[(name, make, "options.extra", "") for name, make in extras],
+        *[(f"{name}={value}", asked("highs", **{name: value}), at + name, "") for name, at, value in limits],
+        *[(f"find {name}", partial(registry.find, name), "solver", "is not known") for name in unknown],
+        *[(f"register {name}", make, "name", "") for name, make in zip(taken, register, strict=True)],
+        ("rows for blocks", asked("block"), "solver", "does not take linear programs"),
+        ("blocks for rows", partial(solvers.block_back_end, "highs"), "solver", "does not take block programs"),
+        ("unknown to CVXPY", asked("cvxpy-banana"), "solver", "CLARABEL"),
+    ]
+    assert_refused(Mistake(*row, InputError) for row in rows)
 
 
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,22 +455,20 @@ def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("platform", ["emscripten", "wasi"])
-@pytest.mark.parametrize("solver", ["scipy", "scipy-ds", "highs", "highs-ipx"])
-def test_no_thread_and_no_process_is_started_in_webassembly(
-    solver: str, platform: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_thread_and_no_process_is_started_in_webassembly(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object, **named: object) -> None:
         raise AssertionError("nothing may be started")
 
-    lp = metric_program(6)
-    expected = solve(lp, solver).residuals.objective
+    lp, names = metric_program(6), ("scipy", "scipy-ds", "highs", "highs-ipx")
+    expected = {solver: solve(lp, solver).residuals.objective for solver in names}
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(threading.Thread, "start", refuse)
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    monkeypatch.setitem(registry._SOLVERS, solver, replace(registry.find(solver), apart=0, deaf=True))
-    found = solve(lp, solver, Options(deadline=Deadline(60.0)))
-    assert found.status is Status.OPTIMAL
-    assert found.residuals.objective == pytest.approx(expected, rel=1e-7)
+    for solver in names:
+        monkeypatch.setitem(registry._SOLVERS, solver, replace(registry.find(solver), apart=0, deaf=True))
+        found = solve(lp, solver, Options(deadline=Deadline(60.0)))
+        assert found.status is Status.OPTIMAL, solver
+        assert found.residuals.objective == pytest.approx(expected[solver], rel=1e-7), solver
 
 
 def test_the_first_installed_solver_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -443,39 +487,9 @@ def test_solver_not_installed_in_cvxpy(monkeypatch: pytest.MonkeyPatch) -> None:
         solve(HONEST.program, "cvxpy-GUROBI")
 
 
-@pytest.mark.parametrize("solver", ALL)
-def test_unknown_option_is_refused(solver: str) -> None:
-    with pytest.raises(InputError, match=r"options\.extra\.no_such_option"):
-        solve(HONEST.program, solver, Options(extra={"no_such_option": 1}))
-
-
-@pytest.mark.parametrize(
-    ("solver", "name", "value"),
-    [
-        ("highs", "presolve", object()),
-        ("highs", "solver", "magic"),
-        ("highs", "threads", -3),
-        ("highs-pdlp", "primal_feasibility_tolerance", -1.0),
-        ("scipy", "presolve", "perhaps"),
-        ("scipy", "maxiter", "many"),
-        ("scipy", "simplex_dual_edge_weight_strategy", "coin"),
-        ("cvxpy", "max_iter", "many"),
-        ("cvxpy-osqp", "max_iter", "many"),
-    ],
-)
-def test_wrong_value_of_an_option_is_refused(solver: str, name: str, value: object) -> None:
-    with pytest.raises(InputError, match=r"options\.extra"):
-        solve(HONEST.program, solver, Options(extra={name: value}))
-
-
-def test_a_refused_thread_count_is_not_blamed_on_extra() -> None:
-    with pytest.raises(InputError, match=r"^options\.threads"):
-        solve(HONEST.program, "highs", Options(threads=-1))
-
-
-@pytest.mark.parametrize(
-    ("solver", "extra"),
-    [
+@pytest.mark.usefixtures("pdlp_here")
+def test_extra_options_reach_the_solver() -> None:
+    for solver, extra in (
         ("highs", {"presolve": "off", "simplex_iteration_limit": 1}),
         ("highs-ipx", {"presolve": "off", "ipm_iteration_limit": 1}),
         ("highs-pdlp", {"presolve": "off", "pdlp_iteration_limit": 1}),
@@ -483,10 +497,8 @@ def test_a_refused_thread_count_is_not_blamed_on_extra() -> None:
         ("cvxpy", {"max_iter": 1}),
         ("cvxpy-osqp", {"max_iter": 1}),
         ("cvxpy-highs", {"presolve": "off", "simplex_iteration_limit": 1}),
-    ],
-)
-def test_extra_options_reach_the_solver(solver: str, extra: dict[str, object]) -> None:
-    assert solve(HONEST.program, solver, Options(extra=extra)).status is Status.ITERATION_LIMIT
+    ):
+        assert solve(HONEST.program, solver, Options(extra=extra)).status is Status.ITERATION_LIMIT, solver
 
 
 def test_inaccurate_is_measured_and_its_message_kept() -> None:
@@ -516,8 +528,7 @@ def test_data_that_highs_cannot_take() -> None:
     assert "refuses" in solution.message
 
 
-@pytest.mark.parametrize("solver", ["highs", "highs-simplex"])
-def test_where_the_dual_simplex_method_gives_up(solver: str) -> None:
+def test_where_the_dual_simplex_method_gives_up() -> None:
     # Two secrets at e^0.5, the second of which never occurs, with costs scaled as if the optimum were not 0. HiGHS
     # itself ends with "Dual simplex ratio test failed due to excessive dual values".
     small, large = math.exp(-0.25), math.exp(0.25)
@@ -525,9 +536,10 @@ def test_where_the_dual_simplex_method_gives_up(solver: str) -> None:
     rows = np.vstack((np.kron(np.eye(2), np.ones(3)), privacy))
     costs = [float.fromhex("0x1.6d944fbd98d6dp+27"), 0, 2e8, 0, 0, 0]
     bounds = ([1, 1] + [0] * 6, [1, 1] + [INF] * 6)
-    found = solve(program(costs, rows, *bounds, [0] * 6, [INF] * 6), solver)
-    assert found.status is Status.OPTIMAL
-    assert found.residuals.objective == pytest.approx(0, abs=1e-3)
+    for solver in ("highs", "highs-simplex"):
+        found = solve(program(costs, rows, *bounds, [0] * 6, [INF] * 6), solver)
+        assert found.status is Status.OPTIMAL, solver
+        assert found.residuals.objective == pytest.approx(0, abs=1e-3), solver
 
 
 def test_small_coefficients_are_not_dropped() -> None:
@@ -543,6 +555,7 @@ def test_time_limit(solver: str) -> None:
     assert solution.seconds < 60
 
 
+@pytest.mark.usefixtures("pdlp_here")
 @pytest.mark.parametrize("solver", ["highs-pdlp", "cvxpy", "cvxpy-scs"])
 def test_tolerance_takes_effect(solver: str) -> None:
     lp = metric_program(8)
@@ -571,7 +584,7 @@ def test_vertex() -> None:
 
 def test_the_number_of_threads_may_change_within_a_process(tmp_path: Path) -> None:
     lp = metric_program(6)
-    for threads in (2, 1, 3):
+    for threads in (2, 1):
         log = tmp_path / f"{threads}.log"
         extra = {"parallel": "on", "simplex_strategy": 3, "presolve": "off", "log_to_console": False}
         options = Options(threads=threads, extra={**extra, "log_file": str(log), "output_flag": True})
@@ -627,13 +640,16 @@ def test_progress(solver: str, stage: str) -> None:
     assert 0 < seen[0].seconds <= seen[-1].seconds
 
 
-def test_an_error_in_a_report_stops_the_solve() -> None:
+def test_an_error_in_a_report_stops_the_solve(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_REPORT_INTERVAL_S", "_POLL_INTERVAL_S"):
+        monkeypatch.setattr(f"mechdesign.solve._apart.{name}", 1e-3)
+
     def report(moment: Progress) -> None:
         raise LookupError(moment.stage)
 
     before = set(threading.enumerate())
     with pytest.raises(LookupError):
-        solve(metric_program(36), "highs-simplex", Options(progress=report))
+        solve(metric_program(20), "highs-simplex", Options(progress=report, extra={"presolve": "off"}))
     assert set(threading.enumerate()) <= before
 
 
@@ -719,9 +735,6 @@ def test_options_are_values() -> None:
     assert replace(options, time_limit=60.0).time_limit == 60.0
     assert replace(options, progress=None).progress is None
     assert pickle.loads(pickle.dumps(Options(time_limit=5.0))) == Options(time_limit=5.0)
-    for limit in (-3.0, math.nan):
-        with pytest.raises(InputError, match="time_limit"):
-            solve(HONEST.program, "highs", Options(time_limit=limit))
 
 
 def test_ctrl_c_while_a_compiled_package_is_imported_stays_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
