@@ -84,13 +84,3 @@ def test_no_cache_neither_reads_nor_writes(folder: Path, P: Any) -> None:
     assert not folder.exists()
     well(*words)
     assert len(cache.entries()) == 1
-
-
-@pytest.mark.skipif(not hasattr(Path, "chmod"), reason="modes are those of POSIX")
-def test_a_cache_that_others_can_write_is_said_once(folder: Path, P: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_WARNED", set())
-    folder.mkdir()
-    folder.chmod(0o777)
-    result = well("leakage", "P.npy", "--forward", "P.npy", "--epsilon", 1, "--steps", 2)
-    assert result.stderr.count("is ignored") == 1
-    assert not list(folder.iterdir())

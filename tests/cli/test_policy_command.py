@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from cli_examples import assert_wrong_usage, flat, run, well, write
 
+import mechdesign as md
 from mechdesign import graphs
 from mechdesign import specification as spec
-from mechdesign.cli import main
 from mechdesign.model._domain import Domain
 
 SPECIFICATION = """
@@ -42,50 +43,38 @@ prior.uniform = true
 cost.distance = "hamming"
 privacy = [{ kind = "graph", epsilon = 1.1, edges = [["yes", "no"]] }]
 """
+BLOCKS = """
+title = "Blocks"
+[domain]
+grid = { columns = 6, rows = 4, width = 6, height = 4 }
+[prior]
+simulated = { people = 1000, centres = [{ x = 2, y = 2, spread = 1.5 }] }
+smoothing = 1
+[cost]
+distance = "euclidean"
+[[privacy]]
+kind = "graph"
+epsilon = 0.8
+blocks = 2
+"""
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+def facts(text: str) -> dict[str, Any]:
+    return json.loads(well("policy", write(text), "--json").stdout)
 
 
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def designed(text: str, *arguments: object) -> dict[str, Any]:
+    return json.loads(well("design", write(text), "--json", "--no-report", *arguments).stdout)
 
 
-def write(text, name="s.toml"):
-    Path(name).write_text(text, encoding="utf-8")
-    return name
+def edges_of(folder: str) -> list[list[int]]:
+    return md.Design.load(folder).problem.requirements[-1].edges.tolist()
 
 
-def facts(text):
-    result = run("policy", write(text), "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
+# --- policy ---
 
 
-# --- policy --------------------------------------------------------------------------------------------------------
-
-
-def test_a_policy_is_described():
-    result = run("policy", write(SPECIFICATION))
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    for words in (
-        "Six places",
-        "6 secrets, 3 edges, ε = 0.5 per edge",
-        "3, of 3, 2, 1 secrets",
-        "1: f",
-        "exposed by the hull of each component",
-        "1 edge: f – ",
-        "km²",
-        "An optimal channel reveals secrets without an edge",
-    ):
-        assert words in result.stdout
-    assert not list(Path().glob("policy*"))
-
-
-def test_json_agrees_with_the_library():
+def test_json_agrees_with_the_library() -> None:
     found = facts(SPECIFICATION)
     assert (found["nodes"], found["edges"], found["epsilon"]) == (6, 3, "0.5")
     assert found["components"] == [[0, 1, 2], [3, 4], [5]]
@@ -93,18 +82,23 @@ def test_json_agrees_with_the_library():
     hull = graphs.sensitivity_hull(PLACES, GRAPH)
     assert found["hull"] == {"dimension": 2, "volume": hull.volume, "vertices": hull.vertices.tolist()}
     assert found["exposed"] == {"component": [5], "graph": [5]}
+    protected = graphs.degree_of_protection(PLACES, GRAPH, hull="component")
     assert found["degree_of_protection"] == {
         "hull": "component",
-        "of": {
-            str(node): count for node, count in graphs.degree_of_protection(PLACES, GRAPH, hull="component").items()
-        },
+        "of": {str(node): count for node, count in protected.items()},
     }
     repaired = graphs.repair(PLACES, GRAPH, "area", hull="component")
     assert found["repair"]["added"] == [list(edge) for edge in repaired.added]
     assert found["repair"]["hull_after"]["volume"] == repaired.hull_after.volume
+    shown = well("policy", "s.toml")
+    assert (shown.stderr, [path.name for path in Path().iterdir()]) == ("", ["s.toml"])
+    for words in ("6 secrets, 3 edges, ε = 0.5 per edge", "1 edge: f – ", "An optimal channel reveals secrets without"):
+        assert words in shown.stdout
+    unrepaired = json.loads(well("policy", "s.toml", "--no-repair", "--json").stdout)
+    assert (unrepaired["repair"], unrepaired["exposed"]["component"]) == (None, [5])
 
 
-def test_the_policy_table_counts():
+def test_the_policy_table_counts() -> None:
     found = facts(SPECIFICATION + '[policy]\nhull = "graph"\nrepair = "nearest"\nsupport = ["a", "c", "d", "e", "f"]\n')
     assert (found["excluded"], found["isolated"], found["disconnected"]) == ([1], [0, 2, 5], [0, 2])
     repaired = graphs.repair(PLACES, graphs.constrain(GRAPH, [0, 2, 3, 4, 5]), "nearest", hull="graph")
@@ -113,66 +107,37 @@ def test_the_policy_table_counts():
     assert found["degree_of_protection"]["hull"] == "graph"
 
 
-def test_the_likeliest_secrets_are_possible():
+def test_the_likeliest_secrets_are_possible() -> None:
     text = SPECIFICATION.replace("uniform = true", "counts = [5, 1, 9, 3, 2, 0]") + "[policy]\ndelta = 0.2\n"
     assert facts(text)["excluded"] == [1, 4, 5]
     assert facts(text.replace("0.2", "0"))["excluded"] == [5]
-    result = run("policy", write(text))
-    assert "3 of 6 secrets possible" in result.stdout
-    assert "note: 1 of 6 secrets never occur in the data" in result.stderr
+    only = well("policy", write(SPECIFICATION + '[policy]\nsupport = ["a"]\n')).stdout
+    assert "not repairable: only one secret is possible" in only
+    assert "the origin alone: no noise" in only
 
 
-def test_a_single_possible_secret_cannot_be_repaired():
-    result = run("policy", write(SPECIFICATION + '[policy]\nsupport = ["a"]\n'))
-    assert result.exit_code == 0
-    assert "not repairable: only one secret is possible" in result.stdout
-    assert "the origin alone: no noise" in result.stdout
-
-
-def test_a_repair_need_not_be_looked_for():
-    result = run("policy", write(SPECIFICATION), "--no-repair", "--json")
-    assert json.loads(result.stdout)["repair"] is None
-    assert json.loads(result.stdout)["exposed"]["component"] == [5]
-    assert "repaired" not in run("policy", "s.toml", "--no-repair").stdout
-
-
-def test_budgets_are_no_matter_of_the_graph():
-    Path("b.csv").write_text("step,epsilon\n0,0.5\n1,0.25\n")
-    assert facts(LABELS.replace("epsilon = 1.1", 'epsilon = { budgets = "b.csv" }'))["epsilon"] == "0.5"
-
-
-def test_files_of_a_policy():
-    assert run("policy", write(SPECIFICATION), "-o", "out", "--plot", "p.png").exit_code == 0
+def test_files_of_a_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    well("policy", write(SPECIFICATION), "-o", "out", "--plot", "p.png")
     assert sorted(path.name for path in Path("out").iterdir()) == ["policy-edges.csv", "policy.json", "policy.svg"]
     assert Path("p.png").read_bytes().startswith(b"\x89PNG")
     with Path("out/policy-edges.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {(row["source"], row["target"]) for row in rows if row["added"] == "no"} == {
-        ("a", "b"), ("b", "c"), ("d", "e"),
-    }  # fmt: skip
+    stated = {(row["source"], row["target"]) for row in rows if row["added"] == "no"}
+    assert stated == {("a", "b"), ("b", "c"), ("d", "e")}
     # The repaired graph can be named in a specification, and needs no repair.
     edges = SPECIFICATION[: SPECIFICATION.index("[[privacy]]")]
     again = facts(edges + '[[privacy]]\nkind = "graph"\nepsilon = 1\nedges_csv = { path = "out/policy-edges.csv" }\n')
     assert again["edges"] == len(rows) == 4
-    assert again["exposed"]["component"] == []
-    assert again["repair"] is None
-
-
-def test_labels_have_no_hull():
-    assert run("policy", write(SPECIFICATION), "-o", "out").exit_code == 0
-    # Nothing is left of the run before, which had a picture.
-    result = run("policy", write(LABELS), "-o", "out")
-    assert result.exit_code == 0
-    assert "2, of 2, 1 secrets" in result.stdout
-    assert "hull" not in result.stdout
+    assert (again["exposed"]["component"], again["repair"]) == ([], None)
+    # Labels have no hull, and nothing is left of the run before, which had a picture.
+    shown = well("policy", write(LABELS), "-o", "out").stdout
+    assert ("2, of 2, 1 secrets" in shown, "hull" in shown) == (True, False)
     assert sorted(path.name for path in Path("out").iterdir()) == ["policy-edges.csv", "policy.json"]
     assert facts(LABELS)["hull"] is None
-    result = run("policy", "s.toml", "--plot", "p.svg")
-    assert result.exit_code == 2
-    assert "--plot: cannot be drawn" in result.stderr
 
 
-def test_a_real_city(data_folder):
+@pytest.mark.slow
+def test_a_real_city(data_folder: Path) -> None:
     path = data_folder / "foursquare_nyc_marc/specific_train.csv"
     text = f"""
     [domain]
@@ -196,30 +161,131 @@ def test_a_real_city(data_folder):
     assert found["nodes"] == len(possible) == 300 - len(found["excluded"])
     assert found["exposed"]["component"] == graphs.exposed(problem.secrets, graph, "component").tolist()
     assert np.isclose(found["hull"]["volume"], graphs.sensitivity_hull(problem.secrets, graph).volume)
-    assert run("policy", write(text), "--plot", "p.svg").exit_code == 0
+    well("policy", write(text), "--plot", "p.svg")
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments", "words"),
-    [
-        (SPECIFICATION.replace("0.5", "0.4", 1), (), "privacy[1].epsilon: differs from privacy[0].epsilon"),
-        (SPECIFICATION + "[policy]\nhull = 'all'\n", (), "policy.hull: is not known"),
-        (SPECIFICATION + "[policy]\nsupport = ['g']\n", (), "policy.support[0]: is not a secret"),
-        (SPECIFICATION, ("--plot", "p.gif"), "has an unknown suffix"),
-        (SPECIFICATION, ("--plot", "s.toml/p.svg"), "s.toml is not a folder"),
-        (SPECIFICATION, ("-o", "s.toml"), "s.toml"),
-        (LABELS.replace('kind = "graph", epsilon = 1.1, edges = [["yes", "no"]]',
-                        'kind = "metric", epsilon = 1, distance = "hamming"'), (), "privacy: has no policy graph"),
-    ],
-)  # fmt: skip
-def test_wrong_policies(text, arguments, words):
-    result = run("policy", write(text), *arguments)
-    assert result.exit_code == 2
-    assert words in result.stderr
-    assert "Traceback" not in result.output
+def test_a_policy_graph_without_an_edge_warns_once() -> None:
+    graph = 'kind = "graph"\nepsilon = 1\nradius = 0.05\ndistance = "euclidean"'
+    text = BLOCKS.replace('kind = "graph"\nepsilon = 0.8\nblocks = 2', graph)
+    said = flat(well("policy", write(text)).stderr)
+    assert said.count("has no edge: no two secrets are within 0.05 of each other") == 1
 
 
-def test_a_specification_is_needed():
-    assert run("policy").exit_code == 2
-    result = run("policy", "none.toml")
-    assert (result.exit_code, "cannot be opened" in result.stderr) == (2, True)
+def test_wrong_usage() -> None:
+    metric = 'kind = "metric", epsilon = 1, distance = "hamming"'
+    for name, text in {
+        "s": SPECIFICATION,
+        "labels": LABELS,
+        "differs": SPECIFICATION.replace("0.5", "0.4", 1),
+        "hull": SPECIFICATION + "[policy]\nhull = 'all'\n",
+        "support": SPECIFICATION + "[policy]\nsupport = ['g']\n",
+        "metric": LABELS.replace('kind = "graph", epsilon = 1.1, edges = [["yes", "no"]]', metric),
+        "near": SPECIFICATION + '[policy]\nisolated = "hull"\n',
+        "repair": LABELS + 'policy.isolated = "repair"\n',
+        "solver": BLOCKS + '[solver]\nname = "highs-simplex"\noptions = { colour = 1 }\n',
+        "answers": BLOCKS + "[observables]\ngrid = { columns = 2, rows = 2, width = 6, height = 4 }\n",
+        "floor": BLOCKS + '[[privacy]]\nkind = "distortion"\nminimum = 9\ndistance = "euclidean"\n',
+    }.items():
+        write(text, f"{name}.toml")
+    assert_wrong_usage(
+        {
+            "policy": "or --example NAME",
+            "policy none.toml": "cannot be opened",
+            "policy differs.toml": "privacy[1].epsilon: differs from privacy[0].epsilon",
+            "policy hull.toml": "policy.hull: is not known",
+            "policy support.toml": "policy.support[0]: is not a secret",
+            "policy metric.toml": "privacy: has no policy graph",
+            "policy s.toml --plot p.gif": "has an unknown suffix",
+            "policy s.toml --plot s.toml/p.svg": "s.toml is not a folder",
+            "policy s.toml -o s.toml": "s.toml",
+            "policy labels.toml --plot p.svg": "--plot: cannot be drawn",
+            "design s.toml": 'with [policy] isolated = "hull" or [policy] isolated = "repair"',
+            "design near.toml": "no other node within the sensitivity hull",
+            "design repair.toml": "domain: is empty",
+            "design solver.toml": "solver.options",
+            "design answers.toml": "observables: differ from the secrets",
+            "design floor.toml": "privacy[1].minimum: no channel keeps",
+        }
+    )
+    refused = run("design", "near.toml").stderr
+    assert ('[policy] isolated = "repair"' in refused, 'isolated = "hull"' in refused) == (True, False)
+
+
+# --- design ---
+
+
+def test_a_policy_graph_is_designed_component_by_component(blank_pictures: None) -> None:
+    shown = well("design", write(BLOCKS), "-o", "out").stdout
+    assert "6 independent parts" in shown
+    well("verify", "out")
+    problem = spec.parse(BLOCKS).problem()
+    graph = graphs.blocks(problem.secrets, 2)
+    made = md.design(graphs.problem(problem.secrets, graph=graph, epsilon="0.8", prior=problem.prior))
+    found = json.loads(Path("out/certificate.json").read_text())["certificate"]
+    assert found["expected_cost"] == pytest.approx(made.certificate.expected_cost, rel=1e-8)
+    assert (found["forbidden"], found["provenance"]["within"]) == (24 * 20, "component")
+    page = Path("out/report.html").read_text()
+    assert '<figure id="graph">' in page
+    assert "Answers of infinite cost are forbidden" in page
+    # Answers anywhere cost no more.
+    everywhere = designed(BLOCKS + '[policy]\nwithin = "map"\n')
+    assert everywhere["forbidden"] == 0
+    assert everywhere["expected_cost"] <= found["expected_cost"] * (1 + 1e-8)
+
+
+def test_other_answers_than_the_secrets_keep_their_places() -> None:
+    # As many answers as secrets, but others.
+    text = BLOCKS + '[observables]\ngrid = { columns = 4, rows = 6, width = 6, height = 4 }\n[policy]\nwithin = "map"\n'
+    assert designed(text, "-o", "out")["holds"]
+    assert md.Design.load("out").problem.observables.cells.columns == 4
+
+
+def test_secrets_without_an_edge_may_be_told() -> None:
+    assert designed(SPECIFICATION + '[policy]\nisolated = "release"\n')["provenance"]["edges_added"] == 0
+    assert edges_of("s") == [[0, 1], [1, 2], [3, 4]]
+    assert md.Channel.load("s").matrix[5].tolist() == [0, 0, 0, 0, 0, 1]
+
+
+def test_a_repair_adds_the_edges_that_are_shown() -> None:
+    for method in ("area", "nearest", "best", "exhaustive"):
+        text = SPECIFICATION + f'[policy]\nisolated = "repair"\nrepair = "{method}"\n'
+        shown = facts(text)["repair"]
+        assert designed(text)["provenance"]["edges_added"] == len(shown["added"]) > 0, method
+        assert edges_of("s") == shown["edges"], method
+
+
+def test_secrets_within_the_hull_are_joined() -> None:
+    # The edge of length 3 hides f from e: no edge is needed where noise is fitted to the whole graph.
+    text = SPECIFICATION.replace("[9, 0]", "[5, 3]").replace('["b", "c"]', '["b", "c"], ["a", "d"]')
+    assert facts(text)["exposed"] == {"component": [5], "graph": []}
+    found = designed(text + '[policy]\nisolated = "hull"\n')
+    assert found["provenance"]["edges_added"] == len(edges_of("s")) - 4 > 0
+    assert all(5 in pair for pair in edges_of("s") if pair not in [[0, 1], [1, 2], [0, 3], [3, 4]])
+
+
+def test_possible_secrets_keep_their_labels_and_their_floor() -> None:
+    floor = '[[privacy]]\nkind = "distortion"\nminimum = 0.3\ndistance = "euclidean"\n'
+    found = designed(SPECIFICATION + floor + '[policy]\nsupport = ["a", "b", "d", "e"]\n')
+    assert [each["kind"] for each in found["requirements"]] == ["distortion", "graph"]
+    assert found["requirements"][0]["nominal"] == "0.3"
+    assert found["requirements"][0]["realised"] >= 0.3
+    problem = md.Design.load("s").problem
+    assert problem.secrets.labels == ("a", "b", "d", "e")
+    assert problem.prior.tolist() == [0.25] * 4
+
+
+def test_further_requirements_are_kept_too() -> None:
+    found = designed(BLOCKS + '[[privacy]]\nkind = "graph"\nepsilon = 0.3\nedges = [[0, 1], [1, 2]]\n')
+    assert ([each["nominal"] for each in found["requirements"]], found["holds"]) == (["0.3", "0.8"], True)
+    # A metric ties the components.
+    assert designed(BLOCKS + '[[privacy]]\nkind = "metric"\nepsilon = 1.5\ndistance = "euclidean"\n')["forbidden"] == 0
+    solved = designed(BLOCKS, "--solver", "highs-ipx", "--rows", "all")
+    assert solved["provenance"]["solver"] == "highs-ipx"
+
+
+def test_a_schedule_keeps_the_policy() -> None:
+    write("step,epsilon\n0,0.5\n1,0.25\n", "b.csv")
+    text = BLOCKS.replace("epsilon = 0.8", 'epsilon = { budgets = "b.csv" }')
+    found = json.loads(well("design", write(text), "--json", "--no-report").stdout)
+    assert [each["certificate"]["forbidden"] for each in found] == [480, 480]
+    assert facts(text)["epsilon"] == "0.5"

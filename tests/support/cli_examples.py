@@ -93,11 +93,18 @@ def _fault(line: str, says: str, status: int, before: Mapping[str, bytes]) -> st
 
 
 def leave_pictures_blank(patched: pytest.MonkeyPatch) -> None:
-    """Leave the pictures of pages blank but for their texts: drawing takes longer than all else that a command does."""
+    """Leave the pictures of pages blank: drawing them takes longer than all else that a command does."""
     for drawing in ("over_time_picture", "trace_picture"):
         patched.setattr(f"mechdesign.report._trace_figures.{drawing}", lambda *_: Figure())
+    for part in ("figure", "panels"):
+        patched.setattr(f"mechdesign.report._design_page.{part}", _leave_out)
+    # Pages that compare have words in their pictures.
     patched.setattr("mechdesign.report._pages.inline_svg", lambda figure, *_: _texts(figure))
     patched.setattr("mechdesign.report._pages.inline_panels", lambda figure, *_: [_texts(figure)])
+
+
+def _leave_out(draw: object, name: str, *_: object, **__: object) -> dict[str, object]:
+    return {"name": name, "finding": "", "drawn": ("", ""), "caption": "", "panels": False, "data": (), "csv": ""}
 
 
 def _texts(figure: Figure) -> str:
