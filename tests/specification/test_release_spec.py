@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from rows import each_row
+from spec_examples import assert_refused_texts
 
 import mechdesign as md
 from mechdesign.errors import InputError, SpecificationError
@@ -15,7 +16,6 @@ from mechdesign.specification._table_specification import parse, read
 AGE = "domain.attributes.age = { range = [0, 9] }\n"
 BOTH = 'domain.attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }\n'
 FULL = 'policy.kind = "full"\n'
-X = "domain.attributes.x"
 HISTOGRAM = 'release = { kind = "histogram", epsilon = 1 }\n'
 
 
@@ -179,125 +179,112 @@ def test_contradictory_counts_are_named_as_they_are_written():
 # --- errors --------------------------------------------------------------------------------------------------------
 
 
-@each_row(
-    ("text", "path", "words"),
-    [
-        ("", "domain", "is missing"),
-        (AGE + FULL, "release", "is missing"),
-        (AGE + FULL + HISTOGRAM + "polcy = 1\n", "polcy", "did you mean policy|Did you mean policy"),
-        (AGE + FULL + HISTOGRAM + "version = 2\n", "version", "must be 1"),
-        ("domain.attributes = {}\n" + FULL + HISTOGRAM, "domain.attributes", "no attribute"),
-        ("domain.attributes.x = { rnge = [0, 1] }\n" + FULL + HISTOGRAM, "domain.attributes.x.rnge", "mean range"),
-        ("domain.attributes.x = { range = [3, 1] }\n" + FULL + HISTOGRAM, "domain.attributes.x.range", "ends before"),
-        ("domain.attributes.x = { range = [0, 99999999] }\n" + FULL + HISTOGRAM, X + ".range", "too many"),
-        ("domain.attributes.x = { values = [] }\n" + FULL + HISTOGRAM, "domain.attributes.x", "no values"),
-        (
-            'domain.attributes.x = { values = ["a", "a"] }\n' + FULL + HISTOGRAM,
-            "domain.attributes.x[1]",
-            "repeats",
-        ),
-        ("domain.attributes.x = { low = 0, high = 1 }\n" + FULL + HISTOGRAM, "domain.attributes.x.step", "is missing"),
-        ("domain.attributes.x = { low = 0, high = 1, step = 0.3 }\n" + FULL + HISTOGRAM, X + ".high", "step"),
-        ("domain.attributes.x = { low = 0, high = 1, step = 0 }\n" + FULL + HISTOGRAM, X + ".step", "> 0"),
-        ("domain.attributes.x = { range = [0, 1], step = 2 }\n" + FULL + HISTOGRAM, "domain.attributes.x", "or step"),
-        (
-            'domain.attributes.x = { values = ["a"], round = true }\n' + FULL + HISTOGRAM,
-            "domain.attributes.x.round", "ascending",
-        ),
-        (AGE + 'policy.kind = "ful"\n' + HISTOGRAM, "policy.kind", "mean full"),
-        (AGE + 'policy.kind = "threshold"\n' + HISTOGRAM, "policy.theta", "is missing"),
-        (AGE + 'policy = { kind = "threshold", theta = 0 }\n' + HISTOGRAM, "policy.theta", "not positive"),
-        (AGE + 'policy = { kind = "threshold", theta = 11 }\n' + HISTOGRAM, "policy.theta", "larger than the domain"),
-        (AGE + 'policy = { kind = "full", theta = 1 }\n' + HISTOGRAM, "policy.theta", "cannot be combined with"),
-        (BOTH + 'policy.kind = "line"\n' + HISTOGRAM, "policy.kind", "2 attributes"),
-        (
-            BOTH + 'policy = { kind = "threshold", theta = 1, attributes = ["ages"] }\n' + HISTOGRAM,
-            "policy.attributes", "not in the domain",
-        ),
-        (AGE + 'policy.kind = "partition"\n' + HISTOGRAM, "policy.blocks", "is missing"),
-        (AGE + 'policy = { kind = "partition", blocks = { labels = [1] } }\n' + HISTOGRAM, "policy.blocks.labels", "1"),
-        (AGE + 'policy = { kind = "partition", blocks = { by = ["sx"] } }\n' + HISTOGRAM, "policy.blocks.by", "domain"),
-        (BOTH + 'policy = { kind = "partition", blocks = { width = 2 } }\n' + HISTOGRAM, "policy.blocks.width", ">="),
-        (AGE + 'policy.kind = "graph"\n' + HISTOGRAM, "policy", "no edges"),
-        (AGE + 'policy = { kind = "graph", edges = [[0, 12]] }\n' + HISTOGRAM, "policy.edges[0][1]", "a value of age"),
-        (BOTH + 'policy = { kind = "graph", edges = [[0, 1]] }\n' + HISTOGRAM, "policy.edges[0][0]", "is not a value"),
-        (
-            AGE + 'policy = { kind = "full", constraints = [{ where = { agee = 1 } }] }\n' + HISTOGRAM,
-            "policy.constraints[0].where", "not in the domain",
-        ),
-        (
-            AGE + 'policy = { kind = "full", constraints = [{ where = { age = 12 } }] }\n' + HISTOGRAM,
-            "policy.constraints[0].where.age", "not a value",
-        ),
-        (
-            AGE + 'policy = { kind = "full", constraints = [{ marginal = ["age"], counts = [1] }] }\n' + HISTOGRAM,
-            "policy.constraints[0].counts", "10 counts",
-        ),
-        (
-            AGE + 'policy = { kind = "full", constraints = [{ where = { age = 1 }, counts = [1] }] }\n' + HISTOGRAM,
-            "policy.constraints[0].counts", "where",
-        ),
-        (AGE + FULL + "release.epsilon = 1\n", "release.kind", "histogram, cdf"),
-        (AGE + FULL + 'release = { kind = "histgram", epsilon = 1 }\n', "release.kind", "mean histogram"),
-        (AGE + FULL + 'release = { kind = "histogram" }\n', "release", "epsilon, rho"),
-        (AGE + FULL + 'release = { kind = "histogram", epsilon = 1, rho = 1 }\n', "release", "exclude each other"),
-        (AGE + FULL + 'release = { kind = "histogram", epsilon = 0 }\n', "release.epsilon", "not positive"),
-        (AGE + FULL + 'release = { kind = "cdf", epsilon = -1.5 }\n', "release.epsilon", "found '-1.5'"),
-        (AGE + FULL + 'release = { kind = "cdf", rho = 1 }\n', "release.rho", "not a known key"),
-        (
-            AGE + FULL + 'release = { kind = "histogram", epsilon = 1, confidence = 1 }\n',
-            "release.confidence", "below 1",
-        ),
-        (
-            AGE + FULL + 'release = { kind = "quantiles", epsilon = 1, probabilities = [0.5, 1.5] }\n',
-            "release.probabilities[1]", "at most 1",
-        ),
-        (AGE + FULL + 'release = { kind = "ranges", epsilon = 1, ranges = [] }\n', "release.ranges", "at least one"),
-        (AGE + FULL + 'release = { kind = "kmeans", epsilon = 1, k = 0 }\n', "release.k", ">= 1"),
-        (AGE + FULL + HISTOGRAM + 'ledger = { epsilon = 1 }\n', "ledger.path", "is missing"),
-        (AGE + FULL + HISTOGRAM + 'ledger = { path = "l", division = "x" }\n', "ledger.part", "is missing"),
-        ("domain = 1", "domain", "a table"),
-        ("domain =", "specification", "not valid TOML"),
-    ],
-)  # fmt: skip
-def test_wrong_keys_are_named(text, path, words):
-    with pytest.raises(SpecificationError, match=words) as caught:
-        parse(text)
-    assert caught.value.path == path
+KNOWN = 'policy = { kind = "full", constraints = [{ where = { age = 1 } }] }'
+
+# Each row: what is written, the path of the error, and a part of its message where the path does not say it all.
+
+ATTRIBUTES = [
+    ("{ rnge = [0, 1] }", "domain.attributes.x.rnge", "mean range"),
+    ("{ range = [3, 1] }", "domain.attributes.x.range", "ends before"),
+    ("{ range = [0, 99999999] }", "domain.attributes.x.range", "too many"),
+    ("{ values = [] }", "domain.attributes.x", "no values"),
+    ('{ values = ["a", "a"] }', "domain.attributes.x[1]", "repeats"),
+    ("{ low = 0, high = 1 }", "domain.attributes.x.step", "is missing"),
+    ("{ low = 0, high = 1, step = 0.3 }", "domain.attributes.x.high", "step"),
+    ("{ low = 0, high = 1, step = 0 }", "domain.attributes.x.step", "> 0"),
+    ("{ range = [0, 1], step = 2 }", "domain.attributes.x", "or step"),
+    ('{ values = ["a"], round = true }', "domain.attributes.x.round", "ascending"),
+]
+POLICIES = [
+    ('policy.kind = "ful"', "policy.kind", "mean full"),
+    ('policy.kind = "threshold"', "policy.theta", "is missing"),
+    ('policy = { kind = "threshold", theta = 0 }', "policy.theta", "not positive"),
+    ('policy = { kind = "threshold", theta = 11 }', "policy.theta", "larger than the domain"),
+    ('policy = { kind = "full", theta = 1 }', "policy.theta", "cannot be combined with"),
+    ('policy.kind = "partition"', "policy.blocks", "is missing"),
+    ('policy = { kind = "partition", blocks = { labels = [1] } }', "policy.blocks.labels", "1"),
+    ('policy = { kind = "partition", blocks = { by = ["sx"] } }', "policy.blocks.by", "domain"),
+    ('policy.kind = "graph"', "policy", "no edges"),
+    ('policy = { kind = "graph", edges = [[0, 12]] }', "policy.edges[0][1]", "a value of age"),
+    ('policy = { kind = "full", constraints = [{ where = { agee = 1 } }] }', "policy.constraints[0].where"),
+    ('policy = { kind = "full", constraints = [{ where = { age = 12 } }] }', "policy.constraints[0].where.age"),
+    (
+        'policy = { kind = "full", constraints = [{ marginal = ["age"], counts = [1] }] }',
+        "policy.constraints[0]",
+        "10 counts",
+    ),
+    (
+        'policy = { kind = "full", constraints = [{ where = { age = 1 }, counts = [1] }] }',
+        "policy.constraints[0]",
+        "where",
+    ),
+]
+POLICIES_OF_TWO = [
+    ('policy.kind = "line"', "policy.kind", "2 attributes"),
+    ('policy = { kind = "threshold", theta = 1, attributes = ["ages"] }', "policy.attributes", "not in the domain"),
+    ('policy = { kind = "partition", blocks = { width = 2 } }', "policy.blocks.width", ">="),
+    ('policy = { kind = "graph", edges = [[0, 1]] }', "policy.edges[0][0]", "is not a value"),
+]
+RELEASES = [
+    ("", "release", "is missing"),
+    ("HISTOGRAM\npolcy = 1", "polcy", "Did you mean policy"),
+    ("HISTOGRAM\nversion = 2", "version", "must be 1"),
+    ("release.epsilon = 1", "release.kind", "histogram, cdf"),
+    ('release = { kind = "histgram", epsilon = 1 }', "release.kind", "mean histogram"),
+    ('release = { kind = "histogram" }', "release", "epsilon, rho"),
+    ('release = { kind = "histogram", epsilon = 1, rho = 1 }', "release", "exclude each other"),
+    ('release = { kind = "histogram", epsilon = 0 }', "release.epsilon", "not positive"),
+    ('release = { kind = "cdf", epsilon = -1.5 }', "release.epsilon", "found '-1.5'"),
+    ('release = { kind = "cdf", rho = 1 }', "release.rho", "not a known key"),
+    ('release = { kind = "histogram", epsilon = 1, confidence = 1 }', "release.confidence", "below 1"),
+    (
+        'release = { kind = "quantiles", epsilon = 1, probabilities = [0.5, 1.5] }',
+        "release.probabilities[1]",
+        "at most 1",
+    ),
+    ('release = { kind = "ranges", epsilon = 1, ranges = [] }', "release.ranges", "at least one"),
+    ('release = { kind = "kmeans", epsilon = 1, k = 0 }', "release.k", ">= 1"),
+    ("HISTOGRAM\nledger = { epsilon = 1 }", "ledger.path", "is missing"),
+    ('HISTOGRAM\nledger = { path = "l", division = "x" }', "ledger.part", "is missing"),
+]
+WHOLE = [
+    ("", "domain", "is missing"),
+    ("domain.attributes = {}\n" + FULL + HISTOGRAM, "domain.attributes", "no attribute"),
+    ("domain = 1", "domain", "a table"),
+    ("domain =", "specification", "not valid TOML"),
+]
 
 
-@each_row(
-    ("policy", "release", "path", "words"),
-    [
-        (FULL, '{ kind = "ranges", epsilon = 1, ranges = [[0, 12]] }', "release.ranges[0]", "not a value of age"),
-        (FULL, '{ kind = "ranges", epsilon = 1, ranges = [[5, 2]] }', "release.ranges[0]", "ends before"),
-        (FULL, '{ kind = "sum", epsilon = 1, attribute = "height" }', "release.attribute", "not in the domain"),
-        (FULL, '{ kind = "workload", epsilon = 1 }', "release", "queries, ranges"),
-        (FULL, '{ kind = "workload", epsilon = 1, marginals = [["sex"]] }', "release.marginals[0]", "unknown"),
-        (FULL, '{ kind = "cdf", epsilon = 1, fanout = 1 }', "release.fanout", "2"),
-        (
-            'policy = { kind = "full", unbounded = true }\n', '{ kind = "cdf", epsilon = 1 }',
-            "policy", "added or removed",
-        ),
-        (
-            'policy = { kind = "partition", blocks = { width = 3 } }\n', '{ kind = "cdf", epsilon = 1 }',
-            "policy", "prefixes",
-        ),
-        (
-            'policy = { kind = "full", constraints = [{ where = { age = 1 } }] }\n',
-            '{ kind = "kmeans", epsilon = 1, k = 2 }', "policy", "publicly known counts",
-        ),
-        (FULL, '{ kind = "histogram", epsilon = 1, partition = { width = 0 } }', "release.partition.width", ">= 1"),
-    ],
-)  # fmt: skip
-def test_releases_that_do_not_fit_are_refused_before_any_data(policy, release, path, words):
-    given = parse(f"{AGE}{policy}release = {release}\n")
-    with pytest.raises(SpecificationError, match=words) as caught:
-        given.plan()
-    assert caught.value.path == path
-    with pytest.raises(SpecificationError) as again:
-        given.release({"age": [1, 2]}, rng=1)
-    assert again.value.path == path
+def test_wrong_keys_are_named():
+    for table, before, after in (
+        (WHOLE, "", ""),
+        (ATTRIBUTES, "domain.attributes.x = ", "\n" + FULL + HISTOGRAM),
+        (POLICIES, AGE, "\n" + HISTOGRAM),
+        (POLICIES_OF_TWO, BOTH, "\n" + HISTOGRAM),
+        (RELEASES, AGE + FULL, ""),
+    ):
+        rows = [(before + text.replace("HISTOGRAM", HISTOGRAM) + after, *row) for text, *row in table]
+        assert_refused_texts(rows, lambda text, folder: parse(text))
+
+
+UNFIT = [
+    (FULL, 'kind = "ranges", epsilon = 1, ranges = [[0, 12]]', "release.ranges[0]", "not a value of age"),
+    (FULL, 'kind = "ranges", epsilon = 1, ranges = [[5, 2]]', "release.ranges[0]", "ends before"),
+    (FULL, 'kind = "sum", epsilon = 1, attribute = "height"', "release.attribute", "not in the domain"),
+    (FULL, 'kind = "workload", epsilon = 1', "release", "queries, ranges"),
+    (FULL, 'kind = "workload", epsilon = 1, marginals = [["sex"]]', "release.marginals[0]", "unknown"),
+    (FULL, 'kind = "cdf", epsilon = 1, fanout = 1', "release.fanout", "2"),
+    ('policy = { kind = "full", unbounded = true }', 'kind = "cdf", epsilon = 1', "policy", "added or removed"),
+    ('policy = { kind = "partition", blocks = { width = 3 } }', 'kind = "cdf", epsilon = 1', "policy", "prefixes"),
+    (KNOWN, 'kind = "kmeans", epsilon = 1, k = 2', "policy", "publicly known counts"),
+    (FULL, 'kind = "histogram", epsilon = 1, partition = { width = 0 }', "release.partition.width", ">= 1"),
+]
+
+
+def test_releases_that_do_not_fit_are_refused_before_any_data():
+    rows = [(f"{AGE}{policy}\nrelease = {{ {release} }}\n", *row) for policy, release, *row in UNFIT]
+    assert_refused_texts(rows, lambda text, folder: parse(text).plan())
+    assert_refused_texts(rows, lambda text, folder: parse(text).release({"age": [1, 2]}, rng=1))
 
 
 def test_names_in_the_package(tmp_path):

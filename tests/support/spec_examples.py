@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from refusals import Mistake, fault
 
 from mechdesign import specification as spec
 from mechdesign.errors import SpecificationError
@@ -38,3 +39,19 @@ def failure(text, folder="."):
     with pytest.raises(SpecificationError) as raised:
         spec.parse(text, folder).problem()
     return raised.value
+
+
+def assert_refused_texts(rows, make=lambda text, folder: problem_of(text, folder), folder="."):
+    """Check that each row (text, path, part of the message) is refused at that path, in the words of the file."""
+    mistakes = [
+        Mistake(text, lambda text=text: make(text, folder), path, "".join(says), SpecificationError)
+        for text, path, *says in rows
+    ]
+    said = {mistake.name: fault(mistake) for mistake in mistakes}
+    said = {text: found or message for text, (found, message) in said.items() if found or "Decimal" in message}
+    assert mistakes
+    assert not said, said
+
+
+def problem_of(text, folder="."):
+    return spec.parse(text, folder).problem()

@@ -1,0 +1,275 @@
+"""Errors in a specification name the key and the problem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from spec_examples import (
+    BOX,
+    CHECKINS,
+    EUCLIDEAN,
+    GRID,
+    LABELS,
+    assert_refused_texts,
+    document,
+    failure,
+    problem_of,
+    write,
+)
+
+from mechdesign import specification as spec
+from mechdesign.errors import SpecificationError
+
+
+def privacy(table):
+    return document(privacy=f"privacy = [{table}]")
+
+
+def second(table):
+    return privacy(f'{{ kind = "metric", epsilon = 1, distance = "hamming" }}, {{ {table} }}')
+
+
+# Each row: what is written, the path of the error, and a part of its message where the path does not say it all.
+
+WHOLE = [
+    ("title = ", "specification", "not valid TOML"),
+    (document(domain=""), "domain", "is missing"),
+    (document(prior=""), "prior", "is missing"),
+    (document(cost=""), "cost", "is missing"),
+    (document(privacy=""), "privacy", "is missing"),
+    (document(privacy="privacy = []"), "privacy", "at least one"),
+    (document(privacy="privacy.kind = 'metric'"), "privacy", "must be a list"),
+    (document(privacy="privacy = [1]"), "privacy[0]", "must be a table"),
+    (document(domain=BOX.replace("40.2", "39")), "domain.grid.south", "not below north"),
+    (document(domain=BOX.replace("-74.2", "-742")), "domain.grid.west", "degrees"),
+    (document(domain=BOX.replace("west", "wets")), "domain.grid.wets", "Did you mean west?"),
+    (document(domain=GRID + "\ndomain.unit = 'm'"), "domain.unit", "into the grid"),
+    (document(domain=LABELS + "\ndomain.unit = 'm'"), "domain.unit", "cannot be combined with labels"),
+    (document(domain=LABELS, cost=EUCLIDEAN), "cost.distance", "labels only"),
+    (document(cost=EUCLIDEAN, rest="observables.line = 3"), "cost.distance", "dimensions"),
+    (document(cost=EUCLIDEAN, rest="observables.points = [[0, 0]]"), "cost.distance", "another unit"),
+    (document(cost=EUCLIDEAN, rest="observables.labels = ['x']"), "cost.distance", "labels only"),
+    (document("domain.line = 2", cost="cost.matrix = { path = 'negative.csv' }"), "cost.matrix[1,0]", "-9"),
+    (document("domain.line = 2", cost="cost.matrix = { path = 'nan.csv' }"), "cost.matrix[0,0]", "nan"),
+    (document("domain.line = 2", cost="cost.matrix = { path = 'inf.csv' }"), "cost.matrix", "finite"),
+    (document(cost="cost.graph = { neighbours = 4 }", rest="observables.line = 2"), "cost.graph", "secrets only"),
+    (document(privacy="[privacy]\nkind = 'metric'"), "privacy", "Write [[privacy]] instead of [privacy]"),
+    (privacy("{}"), "privacy[0].kind", "is missing"),
+    (privacy("{ kind = 3 }"), "privacy[0].kind", "found 3"),
+    (
+        document(domain="domain.line = 4", privacy="privacy = [{ kind = 'graph', epsilon = 1, blocks = 2 }]"),
+        "privacy[0].blocks",
+    ),
+    (document(LABELS, privacy="privacy = [{ kind = 'graph', epsilon = 1, neighbours = 4 }]"), "privacy[0].neighbours"),
+]
+DOMAINS = [
+    ("domain = 3", "domain", "must be a table"),
+    ("domain = {}", "domain", "exactly one of grid"),
+    ("domain = { line = 3, points = [[0]] }", "domain", "has points and line"),
+    ("domain.gird = {}", "domain.gird", "Did you mean grid?"),
+    ("domain.grid = { CELLS, width = 3 }", "domain.grid.height", "is missing"),
+    ("domain.grid = { CELLS, latitude = 40, width = 3, height = 1 }", "domain.grid.longitude", "is missing"),
+    ("domain.grid = { CELLS, latitude = 40, longitude = 4, width = 3 }", "domain.grid.height", "is missing"),
+    ("domain.grid = { CELLS, latitude = 40, south = 4, width = 3 }", "domain.grid"),
+    ("domain.grid = { CELLS, latitude = 4, longitude = 4, width = 3, height = 1, unit = 'm' }", "domain.grid.unit"),
+    ("domain.grid = { CELLS, latitude = 139, longitude = 4, width = 3, height = 1 }", "domain.grid.latitude"),
+    ("domain.anchors = { CELLS, latitude = 39, longitude = 4, width = 3, height = 0 }", "domain.anchors.height"),
+    ("domain.grid = { columns = 0, rows = 2, width = 3, height = 1 }", "domain.grid.columns", ">= 1"),
+    ("domain.grid = { columns = 2.5, rows = 2, width = 3, height = 1 }", "domain.grid.columns", "2.5"),
+    ("domain.grid = { CELLS, width = -3, height = 1 }", "domain.grid.width", "-3"),
+    ("domain.grid = { CELLS, width = nan, height = 1 }", "domain.grid.width", "nan"),
+    ("domain.grid = { columns = 999, rows = 999, width = 3, height = 1 }", "domain.grid", "5000"),
+    ("domain.grid = { CELLS, width = 3, height = 1, south = 3 }", "domain.grid", "both"),
+    ("domain.labels = ['a', 'a']", "domain.labels[1]", "repeats"),
+    ("domain.labels = []", "domain.labels", "empty"),
+    ("domain.labels = ['a', 1]", "domain.labels[1]", "must be a string"),
+    ("domain.line = 0", "domain.line", ">= 1"),
+    ("domain.line = 5001", "domain.line", "5000"),
+    ("domain.points = []", "domain.points", "is empty"),
+    ("domain.points = [[]]", "domain.points", "no columns"),
+    ("domain.points = [[0, 1], [2]]", "domain.points[1]", "coordinates"),
+    ("domain.points = [[0, 1], [2, 'x']]", "domain.points[1][1]", "must be a number"),
+    ("domain.points = [[0, 1], [2, inf]]", "domain.points[1,1]", "finite"),
+    ("domain = { points = [[0], [1]], labels = ['a'] }", "domain.labels", "2 labels"),
+    ("domain.csv = { path = 'places.csv', x = 'x' }", "domain.csv", "x and y"),
+    ("domain.csv = { path = 'none.csv', x = 'x', y = 'y' }", "domain.csv.path", "cannot be opened"),
+    ("domain.csv = { path = 'places.csv', x = 'x', y = 'z' }", "domain.csv", "no column 'z'"),
+    ("domain.csv = { path = 'places.csv', x = 'x', y = 'y' }", "domain.csv", "row 2"),
+    ("domain.csv = { path = '.', x = 'x', y = 'y' }", "domain.csv.path", "cannot be opened"),
+    ("domain = { csv = { path = 'places.csv', latitude = 'x', longitude = 'x' }, unit = 'm' }", "domain.unit"),
+]
+PRIORS = [
+    ("prior = {}", "prior", "exactly one of uniform"),
+    ("prior = { uniform = true, counts = [1] }", "prior", "uniform and counts"),
+    ("prior.uniform = false", "prior.uniform", "must be true"),
+    ("prior = { uniform = true, smoothing = 1 }", "prior.smoothing", "combined with uniform"),
+    ("prior.probabilities = [0.5, 0.5]", "prior.probabilities", "found 2; must be 6"),
+    ("prior.checkins = { path = 'c.csv' }", "prior.checkins", "requires a geographic grid"),
+    ("prior.simulated.centres = []", "prior.simulated.centres", "is empty"),
+    ("prior.simulated.centres = [{ x = 1, y = 1 }]", "prior.simulated.centres[0].spread", "missing"),
+    ("prior.simulated.centres = [{ x = 1, y = 1, spread = 0 }]", "prior.simulated.centres[0].spread", "> 0"),
+    ("prior.simulated.centres = [{ x = inf, y = 1, spread = 1 }]", "prior.simulated.centres[0].x", "finite"),
+    ("prior.simulated = { people = 0, centres = [] }", "prior.simulated.people", "between 1"),
+    ("prior.simulated = { background = 2, centres = [] }", "prior.simulated.background", "0 and 1"),
+]
+PRIORS_OF_LABELS = [
+    ("prior.probabilities = [0.5, 0.5, 0.1]", "prior.probabilities", "does not sum to 1"),
+    ("prior.probabilities = [0.5, -0.5, 1]", "prior.probabilities[1]", "-0.5"),
+    ("prior.probabilities = [0.5, nan, 1]", "prior.probabilities[1]", "nan"),
+    ("prior.probabilities = [0.5, 'x', 1]", "prior.probabilities[1]", "must be a number"),
+    ("prior.counts = [1, 2]", "prior.counts", "found 2; must be 3"),
+    ("prior.counts = [0, 0, 0]", "prior.counts", "all zero"),
+    ("prior.counts = [1, -2, 0]", "prior.counts[1]", "-2"),
+    ("prior = { counts = [1, 2, 0], smoothing = -1 }", "prior.smoothing", "-1"),
+    ("prior.csv = { path = 'none.csv', column = 'x' }", "prior.csv.path", "cannot be opened"),
+    ("prior.csv = { path = 'places.csv', column = 'z' }", "prior.csv", "no column 'z'"),
+    ("prior.csv = { path = 'places.csv', column = 'y' }", "prior.csv", "row 2"),
+    ("prior.csv = { path = 'places.csv', column = 'x' }", "prior.csv.path", "found 2; must be 3"),
+    ("prior.csv = { path = 'bad.csv', column = 'x' }", "prior.csv", "UTF-8"),
+    ("prior.csv = { path = 'places.csv', column = 'x', delimiter = '' }", "prior.csv.delimiter"),
+    ("prior.simulated.centres = []", "prior.simulated", "places in the plane"),
+]
+PRIORS_OF_PLACES = [
+    ("prior.checkins = { path = 'none.csv' }", "prior.checkins.path", "cannot be opened"),
+    ("prior.checkins = { path = 'c.csv' }", "prior.checkins", "no column 'user'"),
+    ("prior.checkins = { path = 'c.csv', only = 6.5 }", "prior.checkins.only", "integer or a string"),
+    ("prior.checkins = { path = 'c.csv', delimiter = ';;' }", "prior.checkins.delimiter", ";;"),
+    (
+        "prior.checkins = { path = 'c.csv', user = 'who', latitude = 'lat', longitude = 'lon', only = 7 }",
+        "prior.checkins.only",
+    ),
+    ("prior.checkins = { path = 'c.csv', user = 'who', latitude = 'at', longitude = 'lon' }", "prior.checkins"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', latitude = 'lon', longitude = 'who' }", "prior.checkins"),
+    ("prior.checkins = { path = 'empty.csv', user = 'x', latitude = 'x', longitude = 'x' }", "prior.checkins"),
+    ("prior.plt = { path = 'none' }", "prior.plt.path", "not a folder"),
+    ("prior.plt = { path = '.' }", "prior.plt.path", "no trajectories"),
+]
+COSTS = [
+    ("cost = {}", "cost", "exactly one of distance"),
+    ("cost.distance = 'euclidian'", "cost.distance", "Did you mean euclidean?"),
+    ("cost.distance = 'haversine'", "cost.distance", "latitudes and longitudes"),
+    ("cost = { distance = 'hamming', objective = 'worse' }", "cost.objective", "Did you mean worst?"),
+    ("cost = { distance = 'hamming', power = 0 }", "cost.power", "> 0"),
+    ("cost = { distance = 'hamming', scale = inf }", "cost.scale", "finite"),
+    ("cost.matrix = { path = 'none.csv' }", "cost.matrix.path", "cannot be opened"),
+    ("cost.matrix = { path = 'none.npy' }", "cost.matrix.path", "cannot be opened"),
+    ("cost.matrix = { path = 'flat.npy' }", "cost.matrix", "does not contain a matrix"),
+    ("cost.matrix = { path = 'two.csv' }", "cost.matrix", "6 rows and 6 columns"),
+    ("cost.matrix = { path = 'ragged.csv' }", "cost.matrix", "line 2"),
+    ("cost.matrix = { path = 'places.csv' }", "cost.matrix", "line 1"),
+    ("cost.matrix = { path = 'blank.csv' }", "cost.matrix", "is empty"),
+    ("cost.graph = { neighbours = 4, edges = [] }", "cost.graph", "edges and neighbours"),
+]
+REQUIREMENTS = [
+    ("kind = 'metrik'", "privacy[1].kind", "Did you mean metric?"),
+    ("kind = 'metric', distance = 'hamming'", "privacy[1].epsilon", "is missing"),
+    ("kind = 'metric', epsilon = 0, distance = 'hamming'", "privacy[1].epsilon", "greater than 0"),
+    ("kind = 'metric', epsilon = -0.5, distance = 'hamming'", "privacy[1].epsilon", "found -0.5;"),
+    ("kind = 'metric', epsilon = nan, distance = 'hamming'", "privacy[1].epsilon", "finite number"),
+    ("kind = 'metric', epsilon = -1e350, distance = 'hamming'", "privacy[1].epsilon", "must be"),
+    ("kind = 'metric', epsilon = 'x', distance = 'hamming'", "privacy[1].epsilon", "found 'x'"),
+    ("kind = 'metric', epsilon = true, distance = 'hamming'", "privacy[1].epsilon", "found True"),
+    ("kind = 'metric', epsilon = 1e-999999999, distance = 'hamming'", "privacy[1].epsilon", "range"),
+    ("kind = 'metric', epsilom = 1, distance = 'hamming'", "privacy[1].epsilom", "Did you mean epsilon?"),
+    ("kind = 'metric', epsilon = 1", "privacy[1]", "exactly one of distance, matrix, graph"),
+    ("kind = 'metric', epsilon = 1, distance = 'haversine'", "privacy[1].distance", "latitudes"),
+    ("kind = 'metric', epsilon = 1, matrix = { path = 'two.csv' }", "privacy[1].matrix", "6 rows"),
+    ("kind = 'metric', epsilon = 1, matrix = 'two.csv'", "privacy[1].matrix", "must be a table"),
+    ("kind = 'metric', epsilon = 1, matrix = { file = 'x' }", "privacy[1].matrix.file", "not a known key"),
+    ("kind = 'threshold', epsilon = 1, distance = 'hamming'", "privacy[1].radius", "is missing"),
+    ("kind = 'threshold', epsilon = 1, radius = 0, distance = 'hamming'", "privacy[1].radius", "greater than 0"),
+    ("kind = 'graph', epsilon = 1", "privacy[1]", "exactly one of edges"),
+    ("kind = 'graph', epsilon = 0, neighbours = 4", "privacy[1].epsilon", "greater than 0"),
+    ("kind = 'graph', epsilon = 1, neighbours = 6", "privacy[1].neighbours", "4 or 8"),
+    ("kind = 'graph', epsilon = 1, edges = [[0, 6]]", "privacy[1].edges[0][1]", "from 0 to 5"),
+    ("kind = 'graph', epsilon = 1, edges = [[0, -1]]", "privacy[1].edges[0][1]", "from 0 to 5"),
+    ("kind = 'graph', epsilon = 1, edges = [['x', 1]]", "privacy[1].edges[0][0]", "found 'x'"),
+    ("kind = 'graph', epsilon = 1, edges = [[0, 1, 2]]", "privacy[1].edges[0]", "length 2"),
+    ("kind = 'graph', epsilon = 1, edges_csv = { path = 'no.csv' }", "privacy[1].edges_csv.path", "opened"),
+    ("kind = 'graph', epsilon = 1, edges_csv = { path = 'c.csv' }", "privacy[1].edges_csv", "'source'"),
+    ("kind = 'graph', epsilon = 1, radius = 0, distance = 'hamming'", "privacy[1].radius", "> 0"),
+    ("kind = 'graph', epsilon = 1, radius = 1", "privacy[1]", "exactly one of distance, matrix"),
+    ("kind = 'graph', epsilon = 1, edges = [], distance = 'hamming'", "privacy[1].distance", "with edges"),
+    ("kind = 'distortion', distance = 'hamming'", "privacy[1].minimum", "is missing"),
+    ("kind = 'distortion', minimum = -1, distance = 'hamming'", "privacy[1].minimum", "at least 0"),
+    ("kind = 'distortion', minimum = 1, matrix = { path = 'two.csv' }", "privacy[1].matrix", "any number"),
+    ("kind = 'distortion', minimum = 1, epsilon = 1", "privacy[1].epsilon", "not a known key"),
+]
+OTHERS = [
+    ("titel = 'x'", "titel", "Did you mean title?"),
+    ("version = 2", "version", "must be 1"),
+    ("title = 3", "title", "found 3; must be a string"),
+    ("observables.line = -1", "observables.line", "-1"),
+    ("observables.lines = 1", "observables.lines", "Did you mean line?"),
+    ("solver.names = 'x'", "solver.names", "Did you mean name?"),
+    ("solver.tolerance = 0", "solver.tolerance", "greater than 0"),
+    ("solver.time_limit = -1", "solver.time_limit", "greater than 0"),
+    ("solver.threads = 0", "solver.threads", ">= 1"),
+    ("solver.rows = 'lasy'", "solver.rows", "Did you mean lazy?"),
+    ("solver.options = 3", "solver.options", "must be a table"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("files")
+    for name, text in {
+        "places.csv": "x,y\n1,2\n3,four\n",
+        "c.csv": CHECKINS,
+        "empty.csv": "x\n",
+        "blank.csv": "\n",
+        "two.csv": "0,1\n1,0\n",
+        "ragged.csv": "0,1\n1\n",
+        "negative.csv": "0,1\n-1,0\n",
+        "nan.csv": "nan,1\n1,0\n",
+        "inf.csv": "inf,1\n1,0\n",
+        "bad.npy": "no",
+    }.items():
+        write(made, name, text)
+    np.save(made / "flat.npy", np.zeros(3))
+    (made / "bad.csv").write_bytes(b"x\n\xff\xfe\n")
+    return made
+
+
+def parts(name, *others):
+    """Return how a document is made whose part of this name is a text."""
+    return lambda text, folder: problem_of(document(*others, **{name: text}), folder)
+
+
+def test_wrong_documents(folder):
+    assert_refused_texts(WHOLE, folder=folder)
+    assert_refused_texts(OTHERS, parts("rest"), folder)
+    error = failure("a = " + "[" * 5000)
+    assert error.path == "specification"
+
+
+def test_wrong_domains(folder):
+    rows = [(text.replace("CELLS", "columns = 3, rows = 2"), *row) for text, *row in DOMAINS]
+    assert_refused_texts(rows, parts("domain"), folder)
+
+
+def test_wrong_priors(folder):
+    assert_refused_texts(PRIORS, parts("prior"), folder)
+    assert_refused_texts(PRIORS_OF_LABELS, parts("prior", LABELS), folder)
+    assert_refused_texts(PRIORS_OF_PLACES, parts("prior", BOX), folder)
+
+
+def test_wrong_costs(folder):
+    assert_refused_texts(COSTS, parts("cost"), folder)
+    error = failure(document(cost="cost.matrix = { path = 'bad.npy' }"), folder)
+    assert error.path == "cost.matrix"
+    assert "not a NumPy file" in str(error)
+
+
+def test_wrong_requirements(folder):
+    assert_refused_texts(REQUIREMENTS, lambda text, folder: problem_of(second(text), folder), folder)
+
+
+def test_specifications_that_cannot_be_read(tmp_path):
+    with pytest.raises(SpecificationError, match=r"missing\.toml: cannot be opened"):
+        spec.read_spec(tmp_path / "missing.toml")
+    (tmp_path / "s.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(SpecificationError, match="UTF-8"):
+        spec.read_spec(tmp_path / "s.toml")
