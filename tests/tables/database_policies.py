@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 from database_oracle import edges_by_rule
 
 from mechdesign.tables._domain import Domain
@@ -22,6 +23,10 @@ class Example:
         values = [self.domain.value(index) for index in range(self.domain.size)]
         found = edges_by_rule(values, self.rule)
         return found | {frozenset((x, len(values))) for x in range(len(values))} if unbounded else found
+
+    def pairs(self, unbounded: bool = False) -> np.ndarray:
+        """Return the edges as an array, sorted."""
+        return np.array(sorted(sorted(edge) for edge in self.edges(unbounded))).reshape(-1, 2)
 
     def policy(self, **keywords: object) -> Policy:
         return self.build(self.domain, **keywords)
@@ -88,5 +93,40 @@ EXAMPLES = [
         lambda x, y: (
             abs(x[0] - y[0]) == 1 or (x[0], y[0]) in CHORDS or (y[0], x[0]) in CHORDS or x[0] // 3 == y[0] // 3
         ),
+    ),
+]
+
+
+# Boxes whose axes differ in width and in steps, under thresholds that are met along some axes and not along others.
+WIDE = Domain({"a": range(11), "b": range(2)})
+THIN = Domain({"a": [0, 0.5, 1, 5], "b": [0, 1, 2, 3, 4, 6.5]})
+SLAB = Domain({"a": range(2), "b": [0, 3, 9], "c": range(4)})
+FIXED = Domain({"a": range(6), "sex": ["f", "m"], "b": [0, 2, 3]})
+
+
+def _box(name: str, domain: Domain, theta: float) -> Example:
+    return Example(
+        f"{name}, threshold {theta}",
+        domain,
+        lambda domain, **keywords: Policy.threshold(domain, theta, **keywords),
+        lambda x, y: _far(x, y) <= theta,
+    )
+
+
+BOXES = [
+    *[_box("wide", WIDE, theta) for theta in (1, 5, 10, 11)],
+    *[_box("thin", THIN, theta) for theta in (1, 5.5, 6.5, 9)],
+    *[_box("slab", SLAB, theta) for theta in (3, 9, 11)],
+    Example(
+        "fixed, threshold 5 on two attributes",
+        FIXED,
+        lambda domain, **keywords: Policy.threshold(domain, 5, attributes=["b", "a"], **keywords),
+        lambda x, y: x[1] == y[1] and abs(x[0] - y[0]) + abs(x[2] - y[2]) <= 5,
+    ),
+    Example(
+        "wide, threshold 3 or one attribute",
+        WIDE,
+        lambda domain, **keywords: Policy.union(Policy.threshold(domain, 3, **keywords), Policy.attribute(domain)),
+        lambda x, y: _far(x, y) <= 3 or _differ(x, y) == 1,
     ),
 ]
