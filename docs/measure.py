@@ -40,9 +40,8 @@ sys.path += [str(PROJECT / "benchmarks"), str(DOCS / "_ext")]
 from stored import RESULTS, with_tables  # noqa: E402
 from town import town  # noqa: E402
 
-from solvers.block_scenes import SCENES, problem  # noqa: E402
-from solvers.block_sizes import problem as grid_problem  # noqa: E402
-from solvers.scenes import scene, side_by_side  # noqa: E402
+from harness import side_by_side  # noqa: E402
+from solvers.scenes import SCENES, problem  # noqa: E402
 
 Table = tuple[list[str], list[list[str]], dict[str, float]]
 
@@ -74,11 +73,11 @@ def highs() -> Table:
     }
     # What is compiled and loaded once is not the contestants' own time.
     for asked in contestants.values():
-        md.design(scene(5).problem, tolerance=1e-6, **asked)
+        md.design(problem(5, 5), tolerance=1e-6, **asked)
     rows, values = [], {}
     for side in (6, 8):
         for cost in ("euclidean", "hamming"):
-            made = scene(side, cost).problem
+            made = problem(side, side, cost)
             gaps: dict[str, float] = {}
 
             def run(name: str, made: md.Problem = made, gaps: dict[str, float] = gaps) -> None:
@@ -257,7 +256,7 @@ def costs() -> Table:
 def _measure_one(grid: str) -> dict[str, float]:
     """Design, save and verify the problem of a grid; the peak memory is that of this process."""
     columns, lines = (int(part) for part in grid.split("x"))
-    asked = grid_problem(columns, lines, "euclidean", "differential")
+    asked = problem(columns, lines)
     begun = time.process_time()
     made = md.design(asked, solver="block", options={"symmetry": False})
     designed = time.process_time()

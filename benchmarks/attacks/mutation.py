@@ -43,9 +43,8 @@ from types import CodeType, FunctionType, ModuleType
 # All slow imports are done once, but no module of the package is imported.
 import coverage
 import hypothesis
-import pytest
-
 import mutants
+import pytest
 from mutants import Mutant
 
 HERE = Path(__file__).resolve().parent

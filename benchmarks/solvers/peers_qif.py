@@ -1,6 +1,7 @@
 """Compare designs on grids with those of libqif (`qif` on PyPI), in a separate environment: times, costs, and privacy.
 
-    python benchmarks/solvers/peers_qif.py [--sizes 16 25 36] [--seed 0] [--time-limit 120] [--python PYTHON] [-o results.csv]
+    python benchmarks/solvers/peers_qif.py [--sizes 16 25 36] [--seed 0] [--time-limit 120] [--python PYTHON]
+        [-o results.csv]
 
 `qif` is installed with pip into a virtual environment in a temporary folder; --python uses a given interpreter instead.
 The library accepts the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``). It formulates this
@@ -10,25 +11,24 @@ with our design of the same mechanism.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
-import math
 import subprocess
 import sys
 import tempfile
 import time
 import venv
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import mechdesign as md
 from mechdesign.runs._families import FAMILIES
 from mechdesign.runs._phases import Verdict, judge_matrix
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import Facts, options, show
 
 COLUMNS = (
     "n", "seed", "solver", "version", "solve_s", "claimed", "certified", "tight_epsilon", "cost_returned", "cost",
@@ -61,7 +61,7 @@ def install(folder: Path) -> tuple[Path | None, str]:
     return (python, "") if done.returncode == 0 else (None, " ".join(said) or "pip failed")
 
 
-def ask(python: Path, problem: md.Problem, time_limit: float) -> dict[str, Any]:
+def ask(python: Path, problem: md.Problem, time_limit: float) -> Facts:
     """Have qif solve a problem of one metric requirement; return its answer, or the reason why it gives none."""
     bound = problem.claims[0]
     exponents = np.zeros((problem.prior.size, problem.prior.size))
@@ -80,11 +80,11 @@ def ask(python: Path, problem: md.Problem, time_limit: float) -> dict[str, Any]:
         return {"failure": Verdict.TIMEOUT, "seconds": time_limit}
     if done.returncode != 0:
         return {"failure": Verdict.FAILED, "message": (done.stderr.splitlines() or ["it crashed"])[-1]}
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer: Facts = json.loads(done.stdout)
     return answer
 
 
-def judged(problem: md.Problem, answer: dict[str, Any], lower_bound: float) -> dict[str, Any]:
+def judged(problem: md.Problem, answer: Facts, lower_bound: float) -> Facts:
     """Return qif's claim and the facts of its matrix; the matrix is empty if qif finds no optimum."""
     if "failure" in answer:
         return {"claimed": answer["failure"], "certified": answer["failure"], "solve_s": answer.get("seconds")}
@@ -101,7 +101,7 @@ def judged(problem: md.Problem, answer: dict[str, Any], lower_bound: float) -> d
     }
 
 
-def compared(python: Path, n: int, seed: int, time_limit: float) -> list[dict[str, Any]]:
+def compared(python: Path, n: int, seed: int, time_limit: float) -> list[Facts]:
     """Return two rows of the table for a grid: ours and that of qif."""
     problem = FAMILIES["grid"].make(n, seed)
     assert isinstance(problem, md.Problem)
@@ -127,37 +127,20 @@ def compared(python: Path, n: int, seed: int, time_limit: float) -> list[dict[st
 
 def main() -> None:
     """Print a table, and write it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[16, 25, 36])
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--time-limit", type=float, default=120.0)
-    parser.add_argument("--python", type=Path)
-    parser.add_argument("-o", "--output", type=Path)
-    arguments = parser.parse_args()
+    given = options(__doc__, sizes=[16, 25, 36], seed=0, time_limit=120.0, python=Path, output=Path)
     with tempfile.TemporaryDirectory() as folder:
-        python, trouble = (arguments.python, "") if arguments.python else install(Path(folder))
+        python, trouble = (given.python, "") if given.python else install(Path(folder))
         if python is None:
             raise SystemExit(f"qif cannot be installed here: {trouble}")
         # Compilation and loading on first use are not measured.
         md.design(FAMILIES["grid"].make(25, 1), solver="block", tolerance=1e-6)
-        rows = [row for n in arguments.sizes for row in compared(python, n, arguments.seed, arguments.time_limit)]
-    shown = Table(*COLUMNS)
-    for row in rows:
-        shown.add_row(*(_cell(row.get(name)) for name in COLUMNS))
-    Console(width=150).print(shown)
-    if arguments.output is not None:
-        with arguments.output.open("w", newline="", encoding="utf-8") as file:
+        rows = [row for n in given.sizes for row in compared(python, n, given.seed, given.time_limit)]
+    show({name: f"{{{name}}}" for name in COLUMNS}, rows, 150)
+    if given.output is not None:
+        with given.output.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n", extrasaction="ignore")
             writer.writeheader()
             writer.writerows(rows)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return "∞" if math.isinf(value) else f"{value:.7g}"
-    return str(value)
 
 
 if __name__ == "__main__":

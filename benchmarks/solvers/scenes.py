@@ -1,59 +1,57 @@
-"""The problems that the benchmarks share: square grids with unit cells, a Gaussian prior, Euclidean metric privacy."""
+"""The problems that the benchmarks share: grids of unit cells with a Gaussian prior, and real check-ins."""
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 import mechdesign as md
 
-EPSILON = 0.6
+# Cost and kind of each scene of `problem`.
+SCENES = {
+    "differential": ("euclidean", "differential"),
+    "differential, Hamming": ("hamming", "differential"),
+    "joint": ("euclidean", "joint"),
+    "joint, Hamming": ("hamming", "joint"),
+    "distortion": ("euclidean", "distortion"),
+    "distortion, Hamming": ("hamming", "distortion"),
+    "worst cost": ("euclidean", "worst"),
+}
+CHECKINS = "check-ins, joint"
+BOX = {"south": 40.70, "north": 40.80, "west": -74.02, "east": -73.92}
 
 
-@dataclass(frozen=True)
-class Scene:
-    """A problem on k × k cells, with a name for tables."""
+def problem(columns: int, rows: int, cost: str = "euclidean", kind: str = "differential") -> md.Problem:
+    """Return a problem on a unit grid: Gaussian prior, ε = 0.6 per cell, a floor at 0.8 of the largest distortion."""
+    x, y = np.meshgrid(np.arange(columns), np.arange(rows))
+    places = np.c_[x.ravel(), y.ravel()].astype(float)
+    squared = ((places - places.mean(axis=0)) ** 2).sum(axis=1)
+    prior = np.exp(-squared / (2 * (max(columns, rows) / 4) ** 2))
+    prior /= prior.sum()
+    distance = md.distances.euclidean(places)
+    costs = distance if cost == "euclidean" else (distance > 0).astype(float)
+    requirements: list[md.MetricPrivacy | md.DistortionPrivacy] = []
+    if kind in ("differential", "joint", "worst"):
+        requirements.append(md.MetricPrivacy("0.6", distance))
+    if kind in ("joint", "distortion"):
+        requirements.append(md.DistortionPrivacy(0.8 * float((distance @ prior).min()), distance))
+    return md.Problem(prior, costs, requirements, objective="worst" if kind == "worst" else "expected")
 
-    name: str
-    problem: md.Problem
 
+def checkins(folder: Path, columns: int, rows: int) -> md.Problem:
+    """Return the joint problem for the check-ins of the Foursquare user with the most check-ins in New York.
 
-def prior(domain: md.Domain, k: float) -> NDArray[np.float64]:
-    """Return a Gaussian prior around the centre, with a standard deviation of k/4 cells."""
-    centred = domain.points - domain.points.mean(axis=0)
-    weights = np.exp(-(centred**2).sum(axis=1) / (2 * (k / 4) ** 2))
-    normalised: NDArray[np.float64] = weights / weights.sum()
-    return normalised
-
-
-def scene(k: int, cost: str = "euclidean", kind: str = "metric", epsilon: float = EPSILON) -> Scene:
-    """Return the scene with the given cost ("euclidean" or "hamming") and requirements ("metric" or "joint")."""
-    domain = md.Domain.grid(columns=k, rows=k, width=float(k), height=float(k))
+    On 20 × 15 cells, a cell has 0.42 × 0.74 km. ε is 1 per km, the cost is squared, and the floor is 0.8 of the largest
+    distortion.
+    """
+    path = folder / "foursquare_nyc_marc" / "specific_train.csv"
+    traces = md.data.read_checkins(path, user="label", latitude="lat", longitude="lon")
+    domain = md.Domain.geographic_grid(columns, rows, **BOX)
+    visits = md.data.to_grid(traces, domain)
+    most = max(dict.fromkeys(visits.users), key=lambda user: visits.counts(user).sum())
+    prior = md.Prior.from_counts(visits.counts(most), smoothing=0.01)
     distance = md.distances.euclidean(domain)
-    requirements: list[md.MetricPrivacy | md.DistortionPrivacy] = [md.MetricPrivacy(epsilon, distance)]
-    weights = prior(domain, k)
-    if kind == "joint":
-        requirements.append(md.DistortionPrivacy(float(0.9 * (distance @ weights).min()), distance))
-    costs = distance if cost == "euclidean" else md.distances.hamming(domain)
-    return Scene(f"{k * k} secrets, {cost}, {kind}", md.Problem(weights, costs, requirements))
-
-
-def side_by_side(contestants: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Time all methods alternately, in `repeats` rounds, so that drifts of the machine affect all of them equally."""
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(repeats):
-        for name, run in contestants.items():
-            clock = time.perf_counter()
-            run()
-            seconds[name].append(time.perf_counter() - clock)
-    return seconds
-
-
-def median(values: list[float]) -> float:
-    """Return the median."""
-    return statistics.median(values)
+    floor = 0.8 * float((distance @ prior.probabilities).min())
+    requirements = [md.MetricPrivacy("1", distance), md.DistortionPrivacy(floor, distance)]
+    return md.Problem(prior, distance**2, requirements)

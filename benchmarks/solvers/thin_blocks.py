@@ -1,7 +1,7 @@
 """Measure how the block method and HiGHS grow if each secret has few neighbours, on square grids and on roads.
 
     python benchmarks/solvers/thin_blocks.py [--sizes 100 225 400 900 1600 2500] [--graphs squares roads] [--highs 400]
-        [-o benchmarks/results/thin_blocks.json] [--plot docs/pictures/thin_blocks.png]
+        [-o benchmarks/results/thin_blocks.jsonl] [--plot docs/pictures/thin_blocks.png]
 
 Every place is also an answer. The prior models a town with three unequal centres, so that there is no symmetry. ε is
 0.4 per unit of length, which is the typical length of a road, and the cost is the distance along roads. Roads are half
@@ -14,23 +14,19 @@ seconds from the least to the largest size.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
-import resource
-import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
 from matplotlib.figure import Figure
-from rich.console import Console
-from rich.table import Table
 from scipy.sparse import csgraph
 from scipy.spatial import Delaunay
 
@@ -39,6 +35,7 @@ from mechdesign.report._style import in_report_style
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from harness import Facts, Store, apart, options, peak, show
 from papers.drawing import finish, label, line, logarithmic, panels
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -97,14 +94,13 @@ def problem(graph: str, count: int) -> md.Problem:
     return md.Problem(density / density.sum(), distance, [required])
 
 
-def measure(graph: str, count: int, solver: str) -> dict[str, float | str]:
+def measure(graph: str, count: int, solver: str) -> Facts:
     """Design, export and verify once."""
     asked = problem(graph, count)
     rows = "reduced" if solver != "block" else "auto"
     clock, spent = time.perf_counter(), time.process_time()
     design = md.design(asked, solver=solver, rows=rows, tolerance=GAP, time_limit=LIMIT)
-    seconds, spent = time.perf_counter() - clock, time.process_time() - spent
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds, spent, designed = time.perf_counter() - clock, time.process_time() - spent, peak()
     with tempfile.TemporaryDirectory() as folder:
         design.save(folder)
         clock = time.perf_counter()
@@ -123,26 +119,15 @@ def measure(graph: str, count: int, solver: str) -> dict[str, float | str]:
         "iterations": summary.iterations or 0,
         "seconds": seconds,
         "processor": spent,
-        "peak": 1024 * peak,
+        "peak": designed,
         "told": summary.memory_estimate or 0,
         "verified": verified,
         "verify seconds": checked,
-        "verify peak": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "verify peak": peak(),
     }
 
 
-def measured(graph: str, count: int, solver: str) -> dict[str, Any] | None:
-    """Measure in a separate process; return None if it fails."""
-    command = [sys.executable, __file__, "--one", graph, str(count), solver]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ended.returncode:
-        print(ended.stderr[-500:], file=sys.stderr)
-        return None
-    found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-    return found
-
-
-def exponent(records: list[dict[str, Any]], key: str) -> float:
+def exponent(records: list[Facts], key: str) -> float:
     """Return the slope of `key` against places, between the least and the largest size."""
     first, last = records[0], records[-1]
     if first["places"] == last["places"]:
@@ -150,16 +135,16 @@ def exponent(records: list[dict[str, Any]], key: str) -> float:
     return math.log(last[key] / first[key]) / math.log(last["places"] / first["places"])
 
 
-def series(records: list[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
+def series(records: list[Facts]) -> dict[tuple[str, str], list[Facts]]:
     """Return the records of each graph and solver, by size."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    found: dict[tuple[str, str], list[Facts]] = {}
     for record in sorted(records, key=lambda record: record["places"]):
         found.setdefault((record["graph"], record["solver"]), []).append(record)
     return found
 
 
 @in_report_style
-def growth(records: list[dict[str, Any]]) -> Figure:
+def growth(records: list[Facts]) -> Figure:
     """Draw processor time and peak memory against the number of places, with exponents."""
     figure, axes = panels(2)
     quantities = (("processor", 1.0, "processor seconds"), ("peak", 1e-9, "peak memory (GB)"))
@@ -175,62 +160,50 @@ def growth(records: list[dict[str, Any]]) -> Figure:
     return finish(figure, "Few neighbours: a certified gap of 0.1 % over all answers", legend=axes[0], columns=2)
 
 
-def shown(records: list[dict[str, Any]]) -> Table:
-    """Return the records as a table."""
-    heads = ("graph", "places", "solver", "rows", "steps", "seconds", "CPU", "peak GB", "told GB", "gap", "verify s")
-    table = Table(*heads)
-    for (graph, solver), mine in series(records).items():
-        for record in mine:
-            table.add_row(
-                graph,
-                str(record["places"]),
-                solver,
-                f"{record['rows']:,}",
-                str(record["iterations"]),
-                f"{record['seconds']:.1f}",
-                f"{record['processor']:.1f}",
-                f"{record['peak'] / 1e9:.2f}",
-                f"{record['told'] / 1e9:.2f}" if record["told"] else "",
-                f"{record['gap']:.1e}",
-                f"{record['verify seconds']:.1f}" if record["verified"] else "REFUSED",
-            )
-    return table
+COLUMNS = {
+    "graph": "{graph}",
+    "places": "{places}",
+    "solver": "{solver}",
+    "rows": "{rows:,}",
+    "steps": "{iterations}",
+    "seconds": "{seconds:.1f}",
+    "CPU": "{processor:.1f}",
+    "peak GB": "{peak:GB}",
+    "told GB": "{told:GB}",
+    "gap": "{gap:.1e}",
+    "verify s": "{verify seconds:.1f}",
+    "verified": "{verified}",
+}
 
 
 def main() -> None:
     """Measure the missing entries, print a table, draw the growth."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", nargs="+", type=int, default=[100, 225, 400, 900, 1600, 2500])
-    parser.add_argument("--graphs", nargs="+", default=list(GRAPHS), choices=list(GRAPHS))
-    parser.add_argument("--highs", type=int, default=400, help="the most places that HiGHS is given")
-    parser.add_argument("-o", "--output", type=Path, help="where to keep the records")
-    parser.add_argument("--plot", type=Path, help="where to save the picture")
-    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.one:
-        graph, count, solver = arguments.one
+    given = options(
+        __doc__,
+        sizes=[100, 225, 400, 900, 1600, 2500],
+        graphs=[tuple(GRAPHS)],
+        highs=400,  # the most places that HiGHS is given
+        output=Path,
+        plot=Path,
+        one=[],
+    )
+    if given.one:
+        graph, count, solver = given.one
         print(json.dumps(measure(graph, int(count), solver)))
         return
-    records: list[dict[str, Any]] = []
-    if arguments.output and arguments.output.exists():
-        records = json.loads(arguments.output.read_text())
-    known = {(record["graph"], record["places"], record["solver"]) for record in records}
-    console = Console(width=120)
-    for count in arguments.sizes:
-        for graph in arguments.graphs:
+    store = Store(given.output, "graph", "places", "solver")
+    for count in given.sizes:
+        for graph in given.graphs:
             for solver in ("block", "highs-ipx"):
-                if (graph, count, solver) in known or (solver != "block" and count > arguments.highs):
+                if (graph, count, solver) in store.known or (solver != "block" and count > given.highs):
                     continue
-                found = measured(graph, count, solver)
-                if found is None:
-                    console.print(f"{graph}, {count} places: {solver} ends without an answer")
-                    continue
-                records.append(found)
-                if arguments.output:
-                    arguments.output.write_text(json.dumps(records, indent=1) + "\n")
-    console.print(shown(records))
-    if arguments.plot:
-        growth(records).savefig(arguments.plot, dpi=110, metadata={"Software": None})
+                try:
+                    store.add(apart(measure, graph, count, solver))
+                except (BrokenProcessPool, md.errors.MechdesignError) as error:
+                    print(f"{graph}, {count} places: {solver} ends without an answer: {error}")
+    show(COLUMNS, (record for mine in series(store.rows).values() for record in mine), 130)
+    if given.plot:
+        growth(store.rows).savefig(given.plot, dpi=110, metadata={"Software": None})
 
 
 if __name__ == "__main__":

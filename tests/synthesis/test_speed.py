@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from mechdesign.synthesis import _sizes as speed
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._sizes import Size, Speed, compute_slowness, estimate, find_largest, measure_speed
+from solvers.estimates import PROGRAMS
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -42,27 +41,15 @@ def test_the_worst_cost_takes_longer_and_symmetry_less():
     assert estimate(Size(300, 300, symmetries=8), settings).seconds < plain / 4
 
 
-@pytest.fixture(scope="module")
-def programs():
-    path = BENCHMARKS / "estimate_programs.py"
-    spec = importlib.util.spec_from_file_location("estimate_programs", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["estimate_programs"] = module
-    spec.loader.exec_module(module)
-    return module.PROGRAMS
-
-
-def test_stored_times_are_mostly_within_a_factor_of_two(programs):
+def test_stored_times_are_mostly_within_a_factor_of_two():
     """The stored rows come from `benchmarks/solvers/estimates.py`, and do not depend on this machine."""
     from mechdesign.specification._specification import parse
 
-    assert len({program.name for program in programs}) == len(programs) == 20
+    assert len({program.name for program in PROGRAMS}) == len(PROGRAMS) == 20
     lines = (BENCHMARKS / "results" / "estimates.jsonl").read_text(encoding="utf-8").splitlines()
     rows = {row["name"]: row for row in map(json.loads, lines)}
     outside = []
-    for program in programs:
+    for program in PROGRAMS:
         given, row = parse(program.text), rows.get(program.name)
         assert given.size is not None
         if row is not None:
