@@ -1,53 +1,88 @@
-"""Error messages give the position, the value and the remedy of a mistake: `benchmarks/mistakes.py`."""
+"""Mistakes end in typed errors that name their place, and a value, a bound or a remedy: a test for each door."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import ModuleType
 
+import mistakes
 import pytest
+from refusals import Mistake, assert_refused, fault
 
-from mechdesign.errors import InputError
+import mechdesign as md
+from mechdesign.base._check import as_list, as_path, require_kind
+from mechdesign.errors import CertificateError, InputError
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
-    path = Path(__file__).parents[1] / "benchmarks" / "mistakes.py"
-    spec = importlib.util.spec_from_file_location("mistakes", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses look up their module.
-    sys.modules["mistakes"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_every_mistake_ends_in_an_error_that_says_where_it_is_and_what_would_do(script, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    script.prepare()
-    made = list(script.mistakes())
-    assert len(made) >= 300
-    found = {mistake.name: script.fault(mistake) for mistake in made}
-    assert {name: said for name, said in found.items() if said[0]} == {}
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder in which mistakes are made."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        mistakes.prepare()
+    return folder
 
 
 @pytest.mark.parametrize(
-    ("make", "wrong"), [(lambda: 3, "passes unnoticed"), (lambda: {}["a"], "KeyError is not an error of mechdesign")]
+    ("door", "least"),
+    [
+        (mistakes.in_specifications, 200),
+        (mistakes.in_files_of_data, 45),
+        (mistakes.in_arguments, 100),
+        (mistakes.with_records, 35),
+        (mistakes.with_chains_and_traces, 20),
+        (mistakes.on_the_command_line, 80),
+        (mistakes.with_files_of_ones_own, 45),
+    ],
 )
-def test_the_script_notices_what_is_no_typed_error(script, make, wrong):
-    assert script.fault(script.Mistake("a mistake", make))[0] == wrong
+def test_every_mistake_is_refused(
+    door: Callable[[], Iterable[Mistake]], least: int, prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(prepared)
+    made = list(door())
+    assert len({mistake.name for mistake in made}) == len(made) >= least
+    assert_refused(made)
 
 
-def test_the_script_notices_messages_that_say_too_little(script):
-    def bare():
-        raise InputError("a", "is wrong")
+def test_values_of_another_type_are_refused_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_refused(mistakes.of_another_type())
+    assert list(tmp_path.iterdir()) == []
 
-    def full():
-        raise InputError("a", "is wrong", value=1)
 
-    assert "neither a value" in script.fault(script.Mistake("bare", bare))[0]
-    assert "does not name b" in script.fault(script.Mistake("unnamed", full, "b"))[0]
-    assert script.fault(script.Mistake("full", full, "a"))[0] == ""
+def test_what_is_of_the_right_type_passes(tmp_path: Path) -> None:
+    assert as_path(tmp_path, "a") == as_path(str(tmp_path), "a") == tmp_path
+    assert as_list((1, 2), "a", "numbers") == [1, 2]
+    require_kind(1, int | float, "a", "a number")
+    assert md.SolveSettings(progress=lambda moment: None).progress is not None
+    wrong = (
+        Mistake("a text", lambda: require_kind("1", int | float, "a", "a number"), "a", "must be a number"),
+        *mistakes.each("as_path", "a", lambda value: as_path(value, "a"), b"a", "a\0b", 5),
+    )
+    assert_refused(wrong)
+
+
+def test_faults_of_errors_are_noticed() -> None:
+    def refuse(error: Exception) -> Callable[[], object]:
+        def make() -> object:
+            raise error
+
+        return make
+
+    bare, full = refuse(InputError("a", "is wrong")), refuse(InputError("a", "is wrong", value=1))
+    found = [
+        fault(Mistake("", make, **stated))[0]
+        for make, stated in (
+            (lambda: 3, {}),
+            (refuse(KeyError("a")), {}),
+            (refuse(CertificateError("a")), {"error": InputError}),
+            (bare, {}),
+            (full, {"path": "b"}),
+            (full, {"says": "c"}),
+            (full, {"path": "a", "says": "wrong", "error": InputError}),
+        )
+    ]
+    assert [bool(said) for said in found] == [True] * 6 + [False]

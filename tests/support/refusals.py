@@ -22,9 +22,10 @@ class Mistake:
 
 def assert_refused(mistakes: Iterable[Mistake]) -> None:
     """Fail with each mistake that passes, ends in another type, names another place or offers nothing to go on."""
-    found = {mistake.name: fault(mistake)[0] for mistake in mistakes}
+    found = [(mistake.name, fault(mistake)[0]) for mistake in mistakes]
     assert found, "there is no mistake in the table"
-    assert {name: said for name, said in found.items() if said} == {}
+    wrong = [f"{name}: {said}" for name, said in found if said]
+    assert not wrong, "\n".join(wrong)
 
 
 def fault(mistake: Mistake) -> tuple[str, str]:
@@ -45,7 +46,7 @@ def _fault(mistake: Mistake, error: MechdesignError) -> str:
         return f"{type(error).__name__} is not {mistake.error.__name__}: {error}"
     if mistake.says not in str(error):
         return f"the message does not say {mistake.says}: {error}"
-    path = error.path if isinstance(error, InputError) else ""
+    path = str(getattr(error, "path", ""))
     if not path.startswith(mistake.path):
         return f"the place is {path}, not {mistake.path}"
     if isinstance(error, InputError) and not (path and (error.bound or error.remedy or error.value is not None)):
