@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
+from rows import each_row
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import SolverError
@@ -89,7 +90,7 @@ def test_the_first_problem_has_to_be_solved_and_later_ones_need_not():
     assert (best.lower, best.upper) == (1.0, 9.0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pricing", "named", "status"),
     [
         (PricingResult(unproved=(7,)), {}, Status.OPTIMAL),
@@ -107,7 +108,7 @@ def test_rounds_end_if_nothing_enters_or_the_pricer_ends(pricing, named, status)
     assert len(script.sizes) == (2 if status is Status.OPTIMAL else 1)
 
 
-@pytest.mark.parametrize(("lower", "prices"), [(5.0, 1), (-math.inf, 0)])
+@each_row(("lower", "prices"), [(5.0, 1), (-math.inf, 0)])
 def test_after_ctrl_c_columns_are_priced_once_if_that_may_help(lower, prices):
     stopped = {"status": Status.INTERRUPTED, "message": "stopped", "lower": lower}
     # The gap is closed, and the status still reports the interruption.

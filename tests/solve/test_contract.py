@@ -36,6 +36,8 @@ from mechdesign.solve._contract import Answer, Options, Solution, Status, measur
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._solve import solve
 
+pytestmark = pytest.mark.usefixtures("loaded")
+
 INF = math.inf
 HIGHS = ("highs", "highs-simplex", "highs-ipx", "highs-pdlp")
 ALL = (*HIGHS, "scipy", "scipy-ds", "scipy-ipm", "cvxpy", "cvxpy-scs", "cvxpy-osqp", "cvxpy-highs", "cvxpy-scipy")
@@ -160,13 +162,6 @@ def pdlp_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let PDLP run in this process, where it does not wait for another one to start."""
     here = replace(registry.find("highs-pdlp"), apart=INF, deaf=False)
     monkeypatch.setitem(registry._SOLVERS, "highs-pdlp", here)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def loaded() -> None:
-    """Import all packages once."""
-    for name in ("highs", "scipy", "cvxpy"):
-        registry.find(name).load()
 
 
 # The methods of a wrapper with the programs they solve. The last two of CVXPY are HiGHS again.

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from block_cases import grid, optimum, random_program
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, lower_bound
@@ -75,7 +76,7 @@ def test_a_design_that_is_stopped_at_once_has_it() -> None:
     assert made.certificate.lower_bound == pytest.approx(floor, rel=1e-9)
 
 
-@pytest.mark.parametrize("generation", [True, False])
+@each_row("generation", [True, False])
 def test_a_floor_that_no_point_reaches_is_never_called_optimal(generation: bool) -> None:
     errors = 1.0 - np.eye(4)
     program = BlockProgram(errors, np.where(np.eye(4) > 0, np.inf, 1.0), (FloorBlock(0.8, errors * 0.25),))

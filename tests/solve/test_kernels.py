@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import sys
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from block_cases import grid, iterates, violation
+from refusals import Mistake, assert_refused
+from rows import each_row
 
 from mechdesign.errors import InputError, MissingDependencyError, SolverError
 from mechdesign.solve._block_angular import BlockProgram
@@ -35,7 +39,9 @@ def _reason(library, device):
 
 def _kernel(library, device=None):
     reason = _reason(library, device)
-    marks = [pytest.mark.skipif(bool(reason), reason=reason), *([pytest.mark.torch] if library == "torch" else [])]
+    # The first use of Numba after an installation compiles for seconds.
+    own = {"numba": [pytest.mark.slow], "torch": [pytest.mark.torch]}
+    marks = [pytest.mark.skipif(bool(reason), reason=reason), *own.get(library, [])]
     return pytest.param((library, device), marks=marks, id=f"{library}-{device}" if device else library)
 
 
@@ -118,27 +124,35 @@ def _options(name, monkeypatch):
     return Options(extra={"arrays": "torch", "device": "cpu"})
 
 
-@pytest.fixture(params=PROGRAMS)
-def case(name, request, monkeypatch):
-    # Tiles of one row and more exercise the seams between them.
+@pytest.fixture
+def seams(monkeypatch):
+    """Make tiles so small that tests meet the seams between them."""
     monkeypatch.setattr(kernel_numpy, "_TILE_ENTRIES", 30)
-    return Case(name, PROGRAMS[request.param])
 
 
-def test_start(case):
+@pytest.mark.usefixtures("seams")
+@each_row("program", PROGRAMS)
+def test_start(name, program):
+    case = Case(name, PROGRAMS[program])
     layout = case.layout
     case.ratios.start(case.x, 0.5)
     assert np.allclose(case.kernel.multipliers(), 0.5 * layout.weights / case.z, rtol=1e-12, atol=0)
 
 
-def test_predict(case):
+@pytest.mark.usefixtures("seams")
+@each_row("program", PROGRAMS)
+def test_predict(name, program):
+    case = Case(name, PROGRAMS[program])
     low, high = case.ratios.affine_ratio_test(case.x, case.u)
     assert low == pytest.approx(-case.q.min(), rel=1e-5)
     assert high == pytest.approx(1 + case.q.max(), rel=1e-5)
 
 
-def test_targets_and_their_adjoint_product_belong_together(case):
+@pytest.mark.usefixtures("seams")
+@each_row("program", PROGRAMS)
+def test_targets_and_their_adjoint_product_belong_together(name, program):
     """Whatever rounding does to the targets, steps and adjoint products use the same ones, to double precision."""
+    case = Case(name, PROGRAMS[program])
     ratios, layout = case.ratios, case.layout
     centre = 0.1 * case.blocks.mu
     adjoint = ratios.mehrotra(case.x, case.u, centre)
@@ -165,16 +179,21 @@ def test_targets_and_their_adjoint_product_belong_together(case):
     assert (np.abs(corrected - wanted) <= 1e-5 * size)[:, case.bound].all()
 
 
-def test_free_pairs_never_move(case):
+@pytest.mark.usefixtures("seams")
+@each_row("program", PROGRAMS)
+def test_free_pairs_never_move(name, program):
+    case = Case(name, PROGRAMS[program])
     case.ratios.mehrotra(case.x, case.u, case.blocks.mu)
     case.ratios.advance(case.x, case.u, 0, 0.9)
     assert (case.kernel.multipliers()[:, ~case.bound] == 0).all()
     assert (case.kernel.multipliers()[:, case.bound] != 0).all()
 
 
-@pytest.mark.parametrize("spare", [False, True])
-def test_what_is_kept_stays(case, spare):
+@pytest.mark.usefixtures("seams")
+@each_row(("program", "spare"), product(list(PROGRAMS)[::2], [False, True]))
+def test_what_is_kept_stays(name, program, spare):
     """A step without correctors leaves it alone; what is kept anew replaces it only in spare memory."""
+    case = Case(name, PROGRAMS[program])
     kept = case.ratios.keep(spare=spare)
     case.ratios.mehrotra(case.x, case.u, case.blocks.mu)
     case.ratios.ratio_test(case.x, case.u, 0, store_for_corrector=False)
@@ -187,7 +206,10 @@ def test_what_is_kept_stays(case, spare):
     assert np.array_equal(kept(), moved if spare else case.y)
 
 
-def test_an_iterate_that_is_not_the_newest_is_refused(case):
+@pytest.mark.usefixtures("seams")
+@each_row("program", PROGRAMS)
+def test_an_iterate_that_is_not_the_newest_is_refused(name, program):
+    case = Case(name, PROGRAMS[program])
     step = take_step(case.blocks)
     assert step.iterate.number == case.iterate.number + 1
     for stale in (lambda: take_step(case.blocks), lambda: factor_blocks(case.layout, case.ratios, case.iterate)):
@@ -224,7 +246,10 @@ def _plain_hessians(case):
         yield matrix.T @ (np.array(weights)[:, None] * matrix)
 
 
-def test_hessians_solves_and_schur_complement(case):
+@pytest.mark.usefixtures("seams")
+@each_row("program", PROGRAMS)
+def test_hessians_solves_and_schur_complement(name, program):
+    case = Case(name, PROGRAMS[program])
     layout, blocks, points = case.layout, case.blocks, case.iterate.points
     right = np.random.default_rng(1).random((layout.blocks, layout.width))
     u = blocks.solve(right)
@@ -246,9 +271,12 @@ def _whole_adjoint(case):
     return out[:, : layout.rows]
 
 
-def test_a_slack_that_is_not_positive_is_noticed(case):
+@pytest.mark.usefixtures("seams")
+@each_row("program", PROGRAMS)
+def test_a_slack_that_is_not_positive_is_noticed(name, program):
+    case = Case(name, PROGRAMS[program])
     if case.layout.rows == 1:
-        pytest.skip("a single row has no ratios")
+        return  # a single row has no ratios
     points = case.iterate.points.copy()
     points[0, 0] = 1e6
     with pytest.raises(StallError, match="cannot be factored"):
@@ -320,9 +348,9 @@ def _trace(kernel, layout):
     assert np.array_equal(before > 0, np.broadcast_to(layout.weights > 0, before.shape))
 
 
-@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_every_call_agrees_with_the_first_kernel(name, program, monkeypatch):
-    layout = lay_out(program)
+@each_row("program", PROGRAMS)
+def test_every_call_agrees_with_the_first_kernel(name, program):
+    layout = lay_out(PROGRAMS[program])
     reference, kernel = _make(("numpy", None), layout), _make(name, layout)
     kernel.batch = min(kernel.batch, 2)
     for (call, expected, accuracy), (_, found, _) in zip(
@@ -349,27 +377,32 @@ def test_hessians_that_rounding_made_indefinite_are_regularised(name):
     assert factor() == np.inf
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        grid(6, 5),
-        grid(6, 5, 20.0),
-        grid(5, 5, 0.6, "hamming", floor=0.7),
-        grid(4, 4, 0.6, "hamming", floor=0.5, worst=True),
-        grid(6, 5, masked=lambda distance: distance > 1.5),
-    ],
-    ids=["metric", "huge", "joint", "worst-joint", "threshold"],
-)
-@pytest.mark.parametrize("symmetric", [False, True])
+LARGER = {
+    "metric": grid(6, 5),
+    "huge": grid(6, 5, 20.0),
+    "joint": grid(5, 5, 0.6, "hamming", floor=0.7),
+    "worst-joint": grid(4, 4, 0.6, "hamming", floor=0.5, worst=True),
+    "threshold": grid(6, 5, masked=lambda distance: distance > 1.5),
+}
+
+
+@functools.cache
+def with_numpy(program, symmetric):
+    symmetry = find_symmetry(LARGER[program]) if symmetric else None
+    options = Options(extra={"arrays": "numpy"})
+    return symmetry, solve_by_interior_point(LARGER[program], options, symmetry=symmetry)
+
+
+@pytest.mark.parametrize("name", KERNELS[1:], indirect=True)
+@each_row(("program", "symmetric"), product(LARGER, [False, True]))
 def test_all_kernels_solve_alike(name, program, symmetric, monkeypatch):
-    symmetry = find_symmetry(program) if symmetric else None
-    expected = solve_by_interior_point(program, Options(extra={"arrays": "numpy"}), symmetry=symmetry)
-    found = solve_by_interior_point(program, _options(name, monkeypatch), symmetry=symmetry)
+    symmetry, expected = with_numpy(program, symmetric)
+    found = solve_by_interior_point(LARGER[program], _options(name, monkeypatch), symmetry=symmetry)
     assert found.status is expected.status is Status.OPTIMAL
     assert abs(found.iterations - expected.iterations) <= 2
     assert found.upper == pytest.approx(expected.upper, rel=6e-7)
     assert found.lower <= expected.upper
-    assert violation(program, found.x) <= 1e-8
+    assert violation(LARGER[program], found.x) <= 1e-8
 
 
 def test_kernels_reach_a_tight_tolerance(name, monkeypatch):
@@ -384,10 +417,16 @@ def test_what_is_imported_already_does_not_change_the_choice(monkeypatch):
 
 
 def test_choices_that_cannot_be_had_are_refused(monkeypatch):
-    with pytest.raises(InputError, match=r"options\.extra\.arrays.*found 'fortran'; must be numpy, numba, torch"):
-        solve_by_interior_point(grid(2, 2), Options(extra={"arrays": "fortran"}))
-    with pytest.raises(InputError, match=r"options\.extra\.device.*found 'cuda'; must be cpu"):
-        solve_by_interior_point(grid(2, 2), Options(extra={"arrays": "numpy", "device": "cuda"}))
+    def solve(**extra):
+        return lambda: solve_by_interior_point(grid(2, 2), Options(extra=extra))
+
+    arrays, device = solve(arrays="fortran"), solve(arrays="numpy", device="cuda")
+    assert_refused(
+        [
+            Mistake("unknown library", arrays, "options.extra.arrays", "must be numpy, numba, torch", InputError),
+            Mistake("no such device", device, "options.extra.device", "must be cpu", InputError),
+        ]
+    )
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r"mechdesign\[torch\]"):
         solve_by_interior_point(grid(2, 2), Options(extra={"device": "cuda"}))

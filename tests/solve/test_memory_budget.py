@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from block_cases import grid
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError, SolverError
@@ -18,7 +19,7 @@ from mechdesign.solve._contract import Options, Status
 PLENTY = MemoryBudget.of()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "stated",
     [0, -1, -1e9, True, False, "8 GB", "", [1], {}, float("nan"), np.array([1.0]), np.float64("nan"), b"1", ()],
 )
@@ -38,8 +39,8 @@ def test_a_design_names_its_own_option() -> None:
         assert md.design(problem, solver="block", options={"memory": stated}).status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize("extra", [{"memory": -3}, {"bogus": 1}, {"arrays": "numpi"}])
-@pytest.mark.parametrize("generation", [True, False])
+@each_row("extra", [{"memory": -3}, {"bogus": 1}, {"arrays": "numpi"}])
+@each_row("generation", [True, False])
 def test_options_are_checked_where_nothing_is_iterated(extra: dict[str, object], generation: bool) -> None:
     extra = extra | {"generation": generation}
     program = grid(3, 3)
@@ -49,7 +50,7 @@ def test_options_are_checked_where_nothing_is_iterated(extra: dict[str, object],
             solve_block_program(given, options)
 
 
-@pytest.mark.parametrize("gap", [0.0, -1.0, float("nan"), float("inf")])
+@each_row("gap", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_gap_is_a_positive_number(gap: float) -> None:
     for solve in (solve_by_interior_point, solve_block_program):
         with pytest.raises(InputError, match="gap"):

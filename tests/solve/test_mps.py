@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rows import each_row
 
 from mechdesign.errors import InputError
 from mechdesign.solve._linear import LinearProgram, to_mps
@@ -76,53 +77,53 @@ def rows(lower: list[float], upper: list[float]) -> LinearProgram:
     )
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper"),
+@each_row(
+    ("case", "lower", "upper"),
     [
-        pytest.param(0.0, INF, id="default"),
-        pytest.param(-INF, INF, id="free"),
-        pytest.param(2.5, 2.5, id="fixed"),
-        pytest.param(0.0, 0.0, id="fixed at zero"),
-        pytest.param(-0.1, -0.1, id="fixed below zero"),
-        pytest.param(-INF, 7.1, id="upper only"),
-        pytest.param(-INF, 0.0, id="upper only, zero"),
-        pytest.param(-INF, -7.1, id="upper only, negative"),
-        pytest.param(-9.3, -7.1, id="both negative"),
-        pytest.param(-9.3, 0.0, id="up to zero"),
-        pytest.param(-9.3, INF, id="negative lower"),
-        pytest.param(0.0, 1 / 3, id="zero to positive"),
-        pytest.param(1e-300, 1e19, id="extreme"),
-        pytest.param(0.1, INF, id="positive lower"),
+        ("default", 0.0, INF),
+        ("free", -INF, INF),
+        ("fixed", 2.5, 2.5),
+        ("fixed at zero", 0.0, 0.0),
+        ("fixed below zero", -0.1, -0.1),
+        ("upper only", -INF, 7.1),
+        ("upper only, zero", -INF, 0.0),
+        ("upper only, negative", -INF, -7.1),
+        ("both negative", -9.3, -7.1),
+        ("up to zero", -9.3, 0.0),
+        ("negative lower", -9.3, INF),
+        ("zero to positive", 0.0, 1 / 3),
+        ("extreme", 1e-300, 1e19),
+        ("positive lower", 0.1, INF),
     ],
 )
-def test_bounds_of_columns(lower: float, upper: float, tmp_path: Path) -> None:
+def test_bounds_of_columns(case: str, lower: float, upper: float, tmp_path: Path) -> None:
     assert_same(columns([0.0, lower, 0.0], [INF, upper, 1.0]), tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper"),
+@each_row(
+    ("case", "lower", "upper"),
     [
-        pytest.param(0.1, 0.1, id="equality"),
-        pytest.param(0.0, 0.0, id="equality with zero"),
-        pytest.param(-1 / 3, -1 / 3, id="negative equality"),
-        pytest.param(1 / 3, INF, id="lower"),
-        pytest.param(-INF, -1 / 3, id="upper"),
-        pytest.param(0.0, INF, id="lower zero"),
-        pytest.param(-INF, 0.0, id="upper zero"),
-        pytest.param(0.1, 0.3, id="range"),
-        pytest.param(-0.3, -0.1, id="negative range"),
-        pytest.param(0.0, 1e-17, id="tiny range"),
-        pytest.param(-1e10, 0.1, id="far below"),
-        pytest.param(-0.1, 1e10, id="far above"),
-        pytest.param(1.0, 1.0 + 2**-52, id="one unit in the last place"),
-        pytest.param(-1e-300, 1e-300, id="about zero"),
+        ("equality", 0.1, 0.1),
+        ("equality with zero", 0.0, 0.0),
+        ("negative equality", -1 / 3, -1 / 3),
+        ("lower", 1 / 3, INF),
+        ("upper", -INF, -1 / 3),
+        ("lower zero", 0.0, INF),
+        ("upper zero", -INF, 0.0),
+        ("range", 0.1, 0.3),
+        ("negative range", -0.3, -0.1),
+        ("tiny range", 0.0, 1e-17),
+        ("far below", -1e10, 0.1),
+        ("far above", -0.1, 1e10),
+        ("one unit in the last place", 1.0, 1.0 + 2**-52),
+        ("about zero", -1e-300, 1e-300),
     ],
 )
-def test_bounds_of_rows(lower: float, upper: float, tmp_path: Path) -> None:
+def test_bounds_of_rows(case: str, lower: float, upper: float, tmp_path: Path) -> None:
     assert_same(rows([1.0, lower, -INF], [INF, upper, 2.0]), tmp_path)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(bounds=st.lists(st.tuples(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9)), min_size=1, max_size=6))
 def test_any_range_survives(bounds: list[tuple[float, float]], tmp_path: Path) -> None:
     lp = rows([min(pair) for pair in bounds], [max(pair) for pair in bounds])
@@ -150,7 +151,7 @@ def test_a_row_without_bounds_is_dropped_by_readers(tmp_path: Path) -> None:
     assert list(back.row_lower_) == [1]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=st.lists(st.floats(-1e12, 1e12).filter(lambda v: v == 0 or abs(v) > 1e-11), min_size=6, max_size=6))
 def test_coefficients_to_the_last_bit(values: list[float], tmp_path: Path) -> None:
     lp = LinearProgram(
