@@ -20,8 +20,6 @@ from mechdesign.model.distances import euclidean
 from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._contract import Status
 
-pytestmark = pytest.mark.slow
-
 
 def press():
     signal.raise_signal(signal.SIGINT)
@@ -278,6 +276,7 @@ def test_other_threads_see_nothing():
     assert seen == [False]
 
 
+@pytest.mark.slow
 @each_row("threads", [1, 2])
 @each_row("whole", [False, True])
 def test_workers_begin_no_further_batch(threads, whole):
@@ -335,6 +334,7 @@ def test_workers_that_are_late_begin_no_further_batch_and_say_so_once(threads):
         workers.close()
 
 
+@pytest.mark.slow
 @each_row("solver", ["block", "highs-simplex", "auto"])
 def test_a_design_that_is_stopped_while_it_is_solved_is_certified(solver):
     pressed = []
@@ -382,12 +382,14 @@ def ended(body):
     return done.returncode, done.stderr
 
 
+@pytest.mark.slow
 def test_where_nothing_is_to_be_kept_the_process_ends_though_the_main_thread_does_not_hear():
     code, said = ended("threading.Timer(0.1, press).start(); deaf()")
     assert code == 130
     assert said.endswith("error: stopped\n")
 
 
+@pytest.mark.slow
 def test_where_something_is_kept_the_second_one_ends_the_process():
     code, said = ended(
         "deadlines._promises.append('keeping it'); threading.Timer(0.1, press).start(); "
@@ -398,6 +400,7 @@ def test_where_something_is_kept_the_second_one_ends_the_process():
     assert said.endswith("error: stopped\n")
 
 
+@pytest.mark.slow
 def test_a_file_that_is_being_written_is_finished_first():
     code, said = ended(
         "threading.Timer(0.1, press).start(); atomic.WRITING.acquire(); "
