@@ -104,60 +104,6 @@ def test_repr_is_short():
     assert "latitude: 0 to 1" in repr(Domain.geographic_grid(1, 1, 0, 1, 0, 1))
 
 
-@each_row(
-    ("build", "path", "words"),
-    [
-        (lambda: Domain.grid(0, 1, 1, 1), "columns", "too small"),
-        (lambda: Domain.grid(1, -1, 1, 1), "rows", "too small"),
-        (lambda: Domain.grid(1.5, 1, 1, 1), "columns", "not a whole number"),
-        (lambda: Domain.grid(True, 1, 1, 1), "columns", "not a whole number"),
-        (lambda: Domain.grid(1, 1, 0, 1), "width", "not positive"),
-        (lambda: Domain.grid(1, 1, 1, -2.0), "height", "not positive"),
-        (lambda: Domain.grid(1, 1, math.inf, 1), "width", "not finite"),
-        (lambda: Domain.grid(1, 1, math.nan, 1), "width", "not finite"),
-        (lambda: Domain.grid(1, 1, "1", 1), "width", "not a number"),
-        (lambda: Domain.geographic_grid(1, 1, 1, 1, 0, 1), "south", "not below north"),
-        (lambda: Domain.geographic_grid(1, 1, 0, 1, 1, 1), "west", "not below east"),
-        (lambda: Domain.geographic_grid(1, 1, 0, 90.0001, 0, 1), "north", "out of range"),
-        (lambda: Domain.geographic_grid(1, 1, -91, 1, 0, 1), "south", "out of range"),
-        (lambda: Domain.geographic_grid(1, 1, 0, 1, 0, 361), "east", "out of range"),
-        (lambda: Domain.geographic_grid(1, 1, math.nan, 1, 0, 1), "south", "not finite"),
-        (lambda: Domain.from_points([]), "points", "axes"),
-        (lambda: Domain.from_points(np.zeros((0, 2))), "points", "is empty"),
-        (lambda: Domain.from_points(np.zeros((3, 0))), "points", "from_labels"),
-        (lambda: Domain.from_points([0.0, 1.0]), "points", "1 axes"),
-        (lambda: Domain.from_points([[0.0], [1.0, 2.0]]), "points", "real numbers"),
-        (lambda: Domain.from_points([["a"]]), "points", "real numbers"),
-        (lambda: Domain.from_points([[1j]]), "points", "real numbers"),
-        (lambda: Domain.from_points([[0.0, 1.0], [2.0, math.nan]]), "points[1,1]", "nan"),
-        (lambda: Domain.from_points([[0.0], [math.inf]]), "points[1,0]", "inf"),
-        (lambda: Domain.from_points([[None]]), "points[0,0]", "nan"),
-        (lambda: Domain.from_points([[0.0], [1.0]], labels=["a"]), "labels", "2 labels"),
-        (lambda: Domain.from_points([[0.0], [1.0]], labels=[]), "labels", "empty"),
-        (lambda: Domain.from_points([[0.0]], unit=3), "unit", "not a text"),
-        (lambda: Domain.from_labels([]), "labels", "empty"),
-        (lambda: Domain.from_labels("ab"), "labels", "one text"),
-        (lambda: Domain.from_labels(["a", "b", "a"]), "labels[2]", "repeats labels[0]"),
-        (lambda: Domain.from_labels(["a", ""]), "labels[1]", "not a name"),
-        (lambda: Domain.from_labels(["a", 1]), "labels[1]", "not a name"),
-        (lambda: Domain.from_coordinates([0, 91], [0, 0]), "latitude[1]", "between -90 and 90"),
-        (lambda: Domain.from_coordinates([0, 0], [0, -181]), "longitude[1]", "between -180"),
-        (lambda: Domain.from_coordinates([0, math.nan], [0, 0]), "latitude[1]", "nan"),
-        (lambda: Domain.from_coordinates([0, 1], [0]), "longitude", "does not match latitude"),
-        (lambda: Domain.from_coordinates([], []), "latitude", "empty"),
-        (lambda: Domain.from_coordinates([0, 1, 0], [-120, 0, 120]), "longitude", "half of the globe"),
-        (lambda: Domain(np.zeros((2, 1)), cells=Grid(3, 1, 1, 1)), "cells", "one cell for each"),
-        (lambda: Domain(np.zeros((2, 1)), coordinates=np.zeros((3, 2))), "coordinates", "(2, 2)"),
-        (lambda: Domain(np.zeros((2, 1)), coordinates=[[0, 0], [91, 0]]), "coordinates[1,0]", "latitude"),
-    ],
-)
-def test_wrong_inputs_are_refused_by_name(build, path, words):
-    with pytest.raises(InputError) as raised:
-        build()
-    assert raised.value.path == path
-    assert words in str(raised.value)
-
-
 def test_the_bounds_themselves_are_accepted():
     whole = Domain.geographic_grid(1, 1, -90, 90, -180, 180)
     assert whole.coordinates.tolist() == [[0.0, 0.0]]
@@ -189,37 +135,6 @@ def test_a_box_around_a_place_has_the_given_size(latitude, longitude):
     half = math.sin(math.radians(box.east - box.west) / 2) * math.cos(math.radians(latitude))
     assert 2 * EARTH_RADIUS_KM * math.asin(half) == pytest.approx(8, rel=1e-5)
     assert box.plane.shorter
-
-
-@each_row(
-    ("given", "path", "words"),
-    [
-        ((91, 0, 1, 1), "latitude", "look interchanged"),
-        ((-139.7, 35.7, 1, 1), "latitude", "look interchanged"),
-        ((400, 0, 1, 1), "latitude", "between -90 and 90"),
-        ((0, 180.5, 1, 1), "longitude", "between -180 and 180"),
-        ((math.nan, 0, 1, 1), "latitude", "not finite"),
-        ((0, math.inf, 1, 1), "longitude", "not finite"),
-        (("45", 0, 1, 1), "latitude", "not a number"),
-        ((True, 0, 1, 1), "latitude", "not a number"),
-        ((0, None, 1, 1), "longitude", "not a number"),
-        ((0, 0, 0, 1), "width", "not positive"),
-        ((0, 0, 1, 0), "height", "not positive"),
-        ((0, 0, -1, 1), "width", "not positive"),
-        ((0, 0, 1, -1), "height", "not positive"),
-        ((0, 0, math.inf, 1), "width", "not finite"),
-        ((0, 0, 1, math.nan), "height", "not finite"),
-        ((0, 0, "8 km", 1), "width", "not a number"),
-        ((89.9, 0, 1, 30), "height", "less than 22.239 km"),
-        ((90, 0, 1, 1), "height", "reaches a pole"),
-        ((0, 0, 20016, 1), "width", "less than 20015.1 km"),
-        ((-89.999, 0, 1, 0.1), "width", "half the circumference"),
-    ],
-)
-def test_wrong_boxes_around_a_place(given, path, words):
-    with pytest.raises(InputError, match=words) as refused:
-        BoundingBox.around(*given)
-    assert refused.value.path == path
 
 
 def test_a_box_may_almost_reach_half_the_circumference_and_a_pole():

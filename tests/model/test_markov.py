@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
@@ -238,32 +237,3 @@ def test_smoothing_runs_from_the_chain_to_uniform():
     identity = np.eye(4)
     np.testing.assert_array_equal(smooth(identity, 0).matrix, identity)
     np.testing.assert_allclose(smooth(identity, 1e100).matrix, 0.25)
-
-
-@each_row(
-    ("call", "path", "words"),
-    [
-        (lambda: MarkovChain([[1.0, 0.0]]), "matrix", "(1, 2)"),
-        (lambda: MarkovChain(np.zeros((0, 0))), "matrix", "wrong shape"),
-        (lambda: MarkovChain([1.0]), "matrix", "1 axes"),
-        (lambda: MarkovChain([[1.0, 0.0], [1.5, -0.5]]), "matrix[1,1]", "-0.5"),
-        (lambda: MarkovChain([[1.0, 0.0], [math.nan, 1.0]]), "matrix[1,0]", "nan"),
-        (lambda: MarkovChain([[1.0, 0.0], [math.inf, 1.0]]), "matrix[1,0]", "inf"),
-        (lambda: MarkovChain([[1.7e308, 1.7e308], [0.0, 1.0]]), "matrix[0]", "inf"),
-        (lambda: MarkovChain.from_traces([np.array([0, 1]), np.array([0, 2])], 2), "traces[1][1]", "between 0 and 1"),
-        (lambda: MarkovChain.from_traces([np.array([0.5])], 2), "traces[0]", "integers"),
-        (lambda: MarkovChain.from_traces([], 2), "traces", "1 on the diagonal"),
-        (lambda: MarkovChain.from_traces([], 0), "n", "too small"),
-        (lambda: MarkovChain.from_traces([], 2, smoothing=-1.0), "smoothing", "out of range"),
-        (lambda: MarkovChain([[1.0]]).reverse([0.5, 0.5]), "initial", "1 states"),
-        (lambda: MarkovChain([[1.0]]).reverse([0.5]), "prior", "sum"),
-        (lambda: smooth([[1.0]], -0.1), "s", "out of range"),
-        (lambda: smooth([[1.0]], math.inf), "s", "not finite"),
-        (lambda: smooth([[0.5]], 1.0), "matrix[0]", "sum"),
-    ],
-)
-def test_wrong_inputs_are_refused_by_name(call, path, words):
-    with pytest.raises(InputError) as raised:
-        call()
-    assert raised.value.path == path
-    assert words in str(raised.value)

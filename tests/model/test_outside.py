@@ -135,12 +135,6 @@ def test_a_place_at_exactly_the_reach_is_inside_whatever_rounding_did(step: floa
         street.cell_of(8.001 * step, 5e5, reach=None if reach is None else step)
 
 
-@each_row("members", [[1, 0], [0, 12], [-1]])
-def test_wrong_cells(members: list[int]) -> None:
-    with pytest.raises(InputError, match="members"):
-        md.Domain.grid(4, 3, 4.0, 3.0).part(members)
-
-
 @each_row("domain", [LINE, TOWNS, SOME, md.Domain.grid(4, 3, 4, 3).part([0, 5, 6, 11])])
 def test_javascript_takes_the_same_places_for_the_same_secrets(domain: md.Domain) -> None:
     pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")

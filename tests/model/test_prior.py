@@ -80,38 +80,6 @@ def test_from_cells_counts(cells):
     assert smoothed.zeros.size == 0
 
 
-@each_row(
-    ("build", "path", "words"),
-    [
-        (lambda: Prior([]), "prior", "empty"),
-        (lambda: Prior([[1.0]]), "prior", "2 axes"),
-        (lambda: Prior(["a"]), "prior", "real numbers"),
-        (lambda: Prior([1.5, -0.5]), "prior[1]", "-0.5"),
-        (lambda: Prior([1.0, math.nan]), "prior[1]", "nan"),
-        (lambda: Prior([1.0, math.inf]), "prior[1]", "inf"),
-        (lambda: Prior([1.0, 2.0]), "prior", "found 3.0"),
-        (lambda: Prior.uniform(0), "n", "too small"),
-        (lambda: Prior.from_counts([]), "counts", "empty"),
-        (lambda: Prior.from_counts([1, -1]), "counts[1]", "-1"),
-        (lambda: Prior.from_counts([1, math.nan]), "counts[1]", "nan"),
-        (lambda: Prior.from_counts([1, 1.1e100]), "counts[1]", "1e+100"),
-        (lambda: Prior.from_counts([1], smoothing=-1), "smoothing", "out of range"),
-        (lambda: Prior.from_counts([1], smoothing=math.nan), "smoothing", "not finite"),
-        (lambda: Prior.from_counts([1], smoothing=1.1e100), "smoothing", "out of range"),
-        (lambda: Prior.from_cells([0, 3], n=3), "cells[1]", "between 0 and 2"),
-        (lambda: Prior.from_cells([0, -1], n=3), "cells[1]", "-1"),
-        (lambda: Prior.from_cells([0.0], n=3), "cells", "integers"),
-        (lambda: Prior.from_cells([[0]], n=3), "cells", "2 axes"),
-        (lambda: Prior.from_cells([], n=3), "counts", "all zero"),
-    ],
-)
-def test_wrong_inputs_are_refused_by_name(build, path, words):
-    with pytest.raises(InputError) as raised:
-        build()
-    assert raised.value.path == path
-    assert words in str(raised.value)
-
-
 def test_per_user():
     @dataclass
     class TwoUsers:

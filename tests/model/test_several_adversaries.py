@@ -192,22 +192,6 @@ def test_just_inside_and_just_outside_the_largest_floor():
         md.Problem(prior, HAMMING, [md.DistortionPrivacy(0.6, HAMMING, prior=[prior, belief])])
 
 
-@each_row(
-    ("prior", "message"),
-    [
-        (md.Prior.uniform(3), r"^prior: has another number of secrets; found 3; must be 4"),
-        ([md.Prior.uniform(4), md.Prior.uniform(5)], r"^prior\[1\]: has another number of secrets; found 5"),
-        ([0.5, 0.5, 0.5, 0.5], r"^prior: does not sum to 1; found 2"),
-        (np.array([[0.25] * 4, [0.5, 0.5, 0.5, -0.5]]), r"^prior\[1\]\[3\]: is not accepted; found -0.5"),
-        ([], r"^prior"),
-        ("uniform", r"^prior"),
-    ],
-)
-def test_wrong_priors_are_named(prior, message):
-    with pytest.raises(InputError, match=message):
-        md.DistortionPrivacy(0.5, HAMMING, prior=prior)
-
-
 def test_mass_where_the_prior_of_the_problem_has_none_is_said():
     requirement = md.DistortionPrivacy(0.5, HAMMING, prior=md.Prior.uniform(4))
     with pytest.warns(
