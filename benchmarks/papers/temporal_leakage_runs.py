@@ -17,8 +17,8 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from leakage.leakage_matrices import random_matrix
-from leakage.leakage_routes import routes
+from leakage.matrices import random_matrix
+from leakage.routes import routes
 from mechdesign import leakage
 from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage._loss import log_ratio
