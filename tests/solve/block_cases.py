@@ -26,6 +26,9 @@ from mechdesign.solve._blocks.working_set import BlockWorkingSet
 from mechdesign.solve._column_generation import Bracket, RestrictedSolution, generate_columns
 from mechdesign.solve._contract import Options
 
+# The first use of Numba after an installation compiles for seconds.
+ARRAYS = ["numpy", pytest.param("numba", marks=pytest.mark.slow)]
+
 # Constants with which small programs use a coarse problem with half of the rows,
 TINY = replace(TUNING, merging=replace(TUNING.merging, coarse_min_rows=2))
 # and price columns with few bounds.

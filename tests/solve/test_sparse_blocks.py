@@ -11,6 +11,7 @@ from block_cases import optimum, random_program, violation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from long import mostly_long
+from rows import each_row
 
 from mechdesign.base._deadline import Progress
 from mechdesign.errors import InputError, SolverError
@@ -87,7 +88,7 @@ def solved(program, arrays, gap=3e-7, **options):
     return solve_by_interior_point(program, Options(extra={"arrays": arrays}, threads=1, **options), gap=gap)
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@each_row("name", GRAPHS)
 def test_edges_join_a_level_with_itself_or_the_next(name):
     graph = GRAPHS[name]
     ends = np.array(graph.edges)
@@ -158,8 +159,7 @@ def factored(program, kernel, steps):
     return factor_blocks(layout, ratios, iterate)
 
 
-@pytest.mark.parametrize("worst", [False, True])
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(("name", "worst"), list(zip(GRAPHS, [False, True] * 3, strict=True)))
 def test_the_kernel_agrees_with_the_dense_one(name, worst):
     program = program_on(GRAPHS[name], columns=30, worst=worst)
     dense, found = (factored(program, kernel, 3) for kernel in (NumpyKernel, SparseKernel))
@@ -184,7 +184,7 @@ def test_the_kernel_agrees_with_the_dense_one(name, worst):
         assert np.allclose(product, x * right[block], rtol=1e-5, atol=1e-7 * np.abs(x * right[block]).max())
 
 
-@pytest.mark.parametrize("width", [1, 2, 16, 17, 40, 67])
+@each_row("width", [1, 2, 16, 17, 40, 67])
 def test_inverses_by_halves_are_inverses_without_a_negative_entry(width):
     rng = np.random.default_rng(width)
     matrices = -(10.0 ** rng.uniform(-6, 3, (3, width, width)))
@@ -230,9 +230,9 @@ def test_agrees_with_the_dense_method(name, worst):
     assert lower_bound(program, found.multipliers) == found.lower
 
 
-@pytest.mark.parametrize("first", range(0, 80, 10))
+@pytest.mark.parametrize("first", [0, 20, pytest.param(40, marks=pytest.mark.slow)])
 def test_agrees_with_highs_on_random_programs(first):
-    for seed in range(first, first + 10):
+    for seed in range(first, first + 20):
         program = random_program(seed)
         if program.floors:
             continue
@@ -253,7 +253,7 @@ def test_agrees_with_highs_on_roads():
 
 
 def test_bounds_in_one_direction():
-    program = program_on(GRAPHS["squares"])
+    program = program_on(GRAPHS["squares"], columns=20)
     exponents = program.exponents.copy()
     s, t = np.nonzero(np.isfinite(exponents))
     exponents[s[s > t][::2], t[s > t][::2]] = np.inf
@@ -280,9 +280,9 @@ def test_symmetry_gives_the_same_value_with_fewer_blocks():
 
 
 def test_threads_agree():
-    program = program_on(squares(9, 9))
-    one, two = (solve_by_interior_point(program, Options(threads=count), gap=1e-4) for count in (1, 2))
-    assert one.upper == pytest.approx(two.upper, rel=1e-4)
+    program = program_on(squares(7, 7))
+    one, two = (solve_by_interior_point(program, Options(threads=count), gap=1e-3) for count in (1, 2))
+    assert one.upper == pytest.approx(two.upper, rel=1e-3)
 
 
 def test_is_chosen_where_few_pairs_have_bounds():
@@ -308,7 +308,7 @@ def test_floors_stay_with_the_dense_kernels():
 
 
 def test_a_time_limit_leaves_a_valid_bracket():
-    program = program_on(squares(10, 10))
+    program = program_on(squares(7, 7))
     best = solved(program, "sparse", 1e-4)
     stopped = solved(program, "sparse", 1e-4, time_limit=0.0)
     assert stopped.status is Status.TIME_LIMIT
@@ -318,7 +318,7 @@ def test_a_time_limit_leaves_a_valid_bracket():
 
 
 def test_an_interruption_leaves_a_valid_bracket():
-    program = program_on(squares(8, 8))
+    program = program_on(squares(7, 7), columns=20)
 
     def stop(moment: Progress) -> None:
         if moment.iteration == 4:
@@ -332,9 +332,9 @@ def test_an_interruption_leaves_a_valid_bracket():
 
 
 def test_memory_is_refused_with_the_estimate():
-    program = program_on(squares(10, 10))
+    program = program_on(squares(7, 7))
     with pytest.raises(SolverError, match="GB"):
-        solve_by_interior_point(program, Options(extra={"memory": 1e6}))
+        solve_by_interior_point(program, Options(extra={"memory": 1e5}))
     taken = solve_by_interior_point(program, Options(), gap=0.1).memory
     dense = solve_by_interior_point(program, Options(extra={"arrays": "numpy"}), gap=0.1).memory
     assert 0 < taken < dense

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from block_cases import grid
+from block_cases import ARRAYS, grid
 from threadpoolctl import ThreadpoolController
 
 import mechdesign as md
@@ -107,11 +107,11 @@ def test_every_thread_gets_back_the_threads_of_pytorch():
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("arrays", ["numpy", "numba", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("arrays", [*ARRAYS, pytest.param("torch", marks=pytest.mark.torch)])
 def test_solves_at_once_give_what_they_give_alone(arrays):
     """Results are equal to the last bit with several threads each, and floating-point error handling is unchanged."""
     pytest.importorskip(arrays)
-    programs = [grid(7, 6, floor=0.7, cost="hamming"), grid(8, 5), grid(5, 5, worst=True)]
+    programs = [grid(5, 4, floor=0.7, cost="hamming"), grid(6, 4), grid(4, 4, worst=True)]
     barrier = threading.Barrier(len(programs))
 
     def solve(program, *, together):
@@ -147,7 +147,7 @@ def test_designs_at_once_give_what_they_give_alone():
             requirements.append(md.DistortionPrivacy(0.5 * float((np.array(d) @ prior).min()), d))
         return md.Problem(prior, d, requirements)
 
-    asked = [(problem(6, 5, "metric"), "block"), (problem(5, 5, "joint"), "block"), (problem(4, 4, "metric"), "auto")]
+    asked = [(problem(4, 4, "metric"), "block"), (problem(4, 3, "joint"), "block"), (problem(3, 3, "metric"), "auto")]
 
     def design(pair):
         made = md.design(pair[0], solver=pair[1], tolerance=1e-6)
