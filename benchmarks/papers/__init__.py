@@ -45,7 +45,7 @@ def figure(name: str) -> Figure:
 
 
 def _module(name: str):
-    return importlib.import_module(f"figures.{name}")
+    return importlib.import_module(f"papers.{name}")
 
 
 def _found(entries: dict[str, _Named], name: str) -> _Named:
