@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from rows import each_row
+from spec_examples import BOX, GRID, LABELS, UNIFORM, assert_refused_texts
 
 from mechdesign import specification as spec
 from mechdesign.data._movement import read_plt
@@ -14,10 +15,6 @@ from mechdesign.errors import GraphWarning, SpecificationError
 from mechdesign.graphs._builders import edge_array
 from mechdesign.model._markov import MarkovChain
 
-GRID = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }"
-BOX = "domain.grid = { columns = 2, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -74.0 }"
-LABELS = 'domain.labels = ["a", "b", "c"]'
-UNIFORM = "prior.uniform = true"
 # The bracket is replaced by further keys, or by nothing.
 KINDS = 'categories = { path = "kinds.csv", column = "kind", delimiter = ";"]'
 CHECKINS = 'prior = { checkins = { path = "c.csv", user = "u", latitude = "a", longitude = "o" }, smoothing = 1 }'
@@ -164,101 +161,90 @@ def test_geolife_transitions(data_folder):
     assert (found.release_settings.transition.matrix == chain.matrix).all()
 
 
-@each_row(
-    ("keys", "domain", "path", "words"),
-    [
-        ("complete = false", LABELS, "privacy[0].complete", "cannot be false"),
-        ("complete = 1", LABELS, "privacy[0].complete", "true or false"),
-        ("line = false", LABELS, "privacy[0].line", "cannot be false"),
-        ("line = true, complete = true", LABELS, "privacy[0]", "has complete and line, which exclude each other"),
-        ("complete = true, distance = 'hamming'", LABELS, "privacy[0].distance", "cannot be combined with complete"),
-        ("block = 3", GRID, "privacy[0].block", "Did you mean blocks?"),
-        ("blocks = 0", GRID, "privacy[0].blocks", ">= 1"),
-        ("blocks = [3, 0]", GRID, "privacy[0].blocks", ">= 1"),
-        ("blocks = [3]", GRID, "privacy[0].blocks", "a list of length 2"),
-        ("blocks = 'three'", GRID, "privacy[0].blocks", "integer"),
-        ("blocks = 3", LABELS, "privacy[0].blocks", "is not a grid"),
-        ("categories = ['x']", LABELS, "privacy[0].categories", "must be 3, in order"),
-        ("categories = [1, 2, 3]", LABELS, "privacy[0].categories[0]", "a string"),
-        ("categories = { path = 'none.csv', column = 'kind' }", LABELS, "privacy[0].categories.path", "opened"),
-        ("categories = { path = 'three.csv', column = 'sort' }", LABELS, "privacy[0].categories", "no column 'sort'"),
-        ("categories = { path = 'three.csv' }", LABELS, "privacy[0].categories.column", "is missing"),
-        ("categories = { path = 'three.csv', column = 'kind' }", GRID, "privacy[0].categories", "found 3; must be 6"),
-        (
-            "categories = { path = 'three.csv', column = 'kind', region = 2 }",
-            LABELS,
-            "privacy[0].categories.region",
-            "is not a grid",
-        ),
-        ("transitions = {}", LABELS, "privacy[0].transitions", "exactly one of path"),
-        ("transitions = { path = 'none.csv' }", LABELS, "privacy[0].transitions.path", "cannot be opened"),
-        ("transitions = { path = 'wide.csv' }", LABELS, "privacy[0].transitions.path", "3 rows and 3 columns"),
-        ("transitions = { path = 'sums.csv' }", LABELS, "privacy[0].transitions.path[0]", "does not sum to 1"),
-        ("transitions = { path = 'p.csv', smoothing = 1 }", LABELS, "privacy[0].transitions.smoothing", "Remove"),
-        ("transitions = { path = 'p.csv', ends = 'any' }", LABELS, "privacy[0].transitions.ends", "Remove the key"),
-        ("transitions = { path = 'p.csv', border = 'cut' }", LABELS, "privacy[0].transitions.border", "Remove the key"),
-        ("transitions = { estimated = false }", LABELS, "privacy[0].transitions.estimated", "cannot be false"),
-        ("transitions = { estimated = true }", LABELS, "privacy[0].transitions.estimated", "checkins or plt"),
-        ("transitions = { neighbours = 8 }", LABELS, "privacy[0].transitions.neighbours", "needs a grid"),
-        ("transitions = { neighbours = 5 }", GRID, "privacy[0].transitions.neighbours", "4 or 8"),
-        ("edges = [[0, 1], [1, 1]]", LABELS, "privacy[0].edges[1]", "is a self-loop"),
-        ("edges = [[0, 'd']]", LABELS, "privacy[0].edges[0][1]", "is not a secret"),
-    ],
-)
-def test_wrong_graphs_are_refused(folder, keys, domain, path, words):
-    error = failure(lambda: read(folder, keys.replace("'", '"'), domain).problem())
-    assert error.path == path
-    assert words in str(error)
+# Each row: what is written, the path of the error, and a part of its message.
+GRAPHS = [
+    ("complete = false", "privacy[0].complete", "cannot be false"),
+    ("complete = 1", "privacy[0].complete", "true or false"),
+    ("line = false", "privacy[0].line", "cannot be false"),
+    ("line = true, complete = true", "privacy[0]", "has complete and line, which exclude each other"),
+    ("complete = true, distance = 'hamming'", "privacy[0].distance", "cannot be combined with complete"),
+    ("blocks = 3", "privacy[0].blocks", "is not a grid"),
+    ("categories = ['x']", "privacy[0].categories", "must be 3, in order"),
+    ("categories = [1, 2, 3]", "privacy[0].categories[0]", "a string"),
+    ("categories = { path = 'none.csv', column = 'kind' }", "privacy[0].categories.path", "opened"),
+    ("categories = { path = 'three.csv', column = 'sort' }", "privacy[0].categories", "no column 'sort'"),
+    ("categories = { path = 'three.csv' }", "privacy[0].categories.column", "is missing"),
+    (
+        "categories = { path = 'three.csv', column = 'kind', region = 2 }",
+        "privacy[0].categories.region",
+        "is not a grid",
+    ),
+    ("transitions = {}", "privacy[0].transitions", "exactly one of path"),
+    ("transitions = { path = 'none.csv' }", "privacy[0].transitions.path", "cannot be opened"),
+    ("transitions = { path = 'wide.csv' }", "privacy[0].transitions.path", "3 rows and 3 columns"),
+    ("transitions = { path = 'sums.csv' }", "privacy[0].transitions.path[0]", "does not sum to 1"),
+    ("transitions = { path = 'p.csv', smoothing = 1 }", "privacy[0].transitions.smoothing", "Remove"),
+    ("transitions = { path = 'p.csv', ends = 'any' }", "privacy[0].transitions.ends", "Remove the key"),
+    ("transitions = { path = 'p.csv', border = 'cut' }", "privacy[0].transitions.border", "Remove the key"),
+    ("transitions = { estimated = false }", "privacy[0].transitions.estimated", "cannot be false"),
+    ("transitions = { estimated = true }", "privacy[0].transitions.estimated", "checkins or plt"),
+    ("transitions = { neighbours = 8 }", "privacy[0].transitions.neighbours", "needs a grid"),
+    ("edges = [[0, 1], [1, 1]]", "privacy[0].edges[1]", "is a self-loop"),
+    ("edges = [[0, 'd']]", "privacy[0].edges[0][1]", "is not a secret"),
+]
+GRAPHS_OF_CELLS = [
+    ("block = 3", "privacy[0].block", "Did you mean blocks?"),
+    ("blocks = 0", "privacy[0].blocks", ">= 1"),
+    ("blocks = [3, 0]", "privacy[0].blocks", ">= 1"),
+    ("blocks = [3]", "privacy[0].blocks", "a list of length 2"),
+    ("blocks = 'three'", "privacy[0].blocks", "integer"),
+    ("categories = { path = 'three.csv', column = 'kind' }", "privacy[0].categories", "found 3; must be 6"),
+    ("transitions = { neighbours = 5 }", "privacy[0].transitions.neighbours", "4 or 8"),
+]
+POLICIES = [
+    ("policy.withing = 'map'", "policy.withing", "Did you mean within?"),
+    ("policy.within = 'maps'", "policy.within", "Did you mean map?"),
+    ("policy.isolated = 'repaired'", "policy.isolated", "Did you mean repair?"),
+    ("policy.repair = 'are'", "policy.repair", "Did you mean area?"),
+    ("policy.repaired = 'al'", "policy.repaired", "Did you mean all?"),
+    ("policy.hull = 3", "policy.hull", "must be a string"),
+    ("policy.hull = 'whole'", "policy.hull", "component, graph"),
+    ("policy.support = []", "policy.support", "is empty"),
+    ("policy.support = ['a', 'e']", "policy.support[1]", "is not a secret"),
+    ("policy = { support = ['a'], delta = 0.1 }", "policy", "both support and delta"),
+    ("policy.delta = 1", "policy.delta", "below 1"),
+    ("policy.delta = -0.1", "policy.delta", "at least 0"),
+    ("policy.delta = 'x'", "policy.delta", "found 'x'"),
+]
+RELEASES = [
+    ("# nothing", "release.transition", "is missing"),
+    ("release.transition = {}", "release.transition", "exactly one of path"),
+    ("release.transition = { path = 'p.csv', smoothing = 1 }", "release.transition.smoothing", "be combined"),
+    ("release.transition = { path = 'p.csv', ends = 'any' }", "release.transition.ends", "instead of the row"),
+    ("release.transition = { path = 'p.csv', border = 'cut' }", "release.transition.border", "cannot be combined"),
+    ("release.transition = { neighbours = 4, ends = 'stay' }", "release.transition.ends", "cannot be combined"),
+    ("release.transition = { estimated = true, ends = 'leave' }", "release.transition.ends", "leave"),
+    ("release.transition = { estimated = true, border = 'wall' }", "release.transition.border", "wall"),
+    ("release.transition = { path = 'sums.csv' }", "release.transition.path[0]", "does not sum to 1"),
+    ("release.transition = { estimated = true }", "release.transition.estimated", "checkins or plt"),
+    ("release = { mechanism = 'lap', transition = { path = 'p.csv' } }", "release.mechanism", "Did you mean"),
+    ("release = { seed = -1, transition = { path = 'p.csv' } }", "release.seed", ">= 0"),
+    ("release = { snap = 'yes', transition = { path = 'p.csv' } }", "release.snap", "true or false"),
+    ("release = { initial.counts = [1], transition = { path = 'p.csv' } }", "release.initial.counts", "must be 3"),
+    ("release.initials = 3", "release.initials", "Did you mean initial?"),
+]
 
 
-@each_row(
-    ("rest", "path", "words"),
-    [
-        ("policy.withing = 'map'", "policy.withing", "Did you mean within?"),
-        ("policy.within = 'maps'", "policy.within", "Did you mean map?"),
-        ("policy.isolated = 'repaired'", "policy.isolated", "Did you mean repair?"),
-        ("policy.repair = 'are'", "policy.repair", "Did you mean area?"),
-        ("policy.repaired = 'al'", "policy.repaired", "Did you mean all?"),
-        ("policy.hull = 3", "policy.hull", "must be a string"),
-        ("policy.hull = 'whole'", "policy.hull", "component, graph"),
-        ("policy.support = []", "policy.support", "is empty"),
-        ("policy.support = ['a', 'e']", "policy.support[1]", "is not a secret"),
-        ("policy = { support = ['a'], delta = 0.1 }", "policy", "both support and delta"),
-        ("policy.delta = 1", "policy.delta", "below 1"),
-        ("policy.delta = -0.1", "policy.delta", "at least 0"),
-        ("policy.delta = 'x'", "policy.delta", "found 'x'"),
-    ],
-)
-def test_wrong_policies_are_refused(rest, path, words):
-    error = failure(lambda: read(rest=rest).policy)
-    assert error.path == path
-    assert words in str(error)
+def test_wrong_graphs_are_refused(folder):
+    for table, domain in ((GRAPHS, LABELS), (GRAPHS_OF_CELLS, GRID)):
+        assert_refused_texts(
+            table, lambda text, folder, domain=domain: read(folder, text.replace("'", '"'), domain).problem(), folder
+        )
 
 
-@each_row(
-    ("rest", "path", "words"),
-    [
-        ("", "release.transition", "is missing"),
-        ("release.transition = {}", "release.transition", "exactly one of path"),
-        ("release.transition = { path = 'p.csv', smoothing = 1 }", "release.transition.smoothing", "be combined"),
-        ("release.transition = { path = 'p.csv', ends = 'any' }", "release.transition.ends", "instead of the row"),
-        ("release.transition = { path = 'p.csv', border = 'cut' }", "release.transition.border", "cannot be combined"),
-        ("release.transition = { neighbours = 4, ends = 'stay' }", "release.transition.ends", "cannot be combined"),
-        ("release.transition = { estimated = true, ends = 'leave' }", "release.transition.ends", "leave"),
-        ("release.transition = { estimated = true, border = 'wall' }", "release.transition.border", "wall"),
-        ("release.transition = { path = 'sums.csv' }", "release.transition.path[0]", "does not sum to 1"),
-        ("release.transition = { estimated = true }", "release.transition.estimated", "checkins or plt"),
-        ("release = { mechanism = 'lap', transition = { path = 'p.csv' } }", "release.mechanism", "Did you mean"),
-        ("release = { seed = -1, transition = { path = 'p.csv' } }", "release.seed", ">= 0"),
-        ("release = { snap = 'yes', transition = { path = 'p.csv' } }", "release.snap", "true or false"),
-        ("release = { initial.counts = [1], transition = { path = 'p.csv' } }", "release.initial.counts", "must be 3"),
-        ("release.initials = 3", "release.initials", "Did you mean initial?"),
-    ],
-)  # fmt: skip
-def test_wrong_releases_are_refused(folder, rest, path, words):
-    error = failure(lambda: read(folder, rest=rest).release_settings)
-    assert error.path == path
-    assert words in str(error)
+def test_wrong_policies_and_releases_are_refused(folder):
+    assert_refused_texts(POLICIES, lambda text, folder: read(rest=text).policy)
+    assert_refused_texts(RELEASES, lambda text, folder: read(folder, rest=text).release_settings, folder)
 
 
 def test_a_state_never_left_stays_unless_something_else_is_asked_for(folder):

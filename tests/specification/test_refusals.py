@@ -19,8 +19,9 @@ from spec_examples import (
     write,
 )
 
+import mechdesign as md
 from mechdesign import specification as spec
-from mechdesign.errors import SpecificationError
+from mechdesign.errors import InputError, SpecificationError
 
 
 def privacy(table):
@@ -273,3 +274,15 @@ def test_specifications_that_cannot_be_read(tmp_path):
     (tmp_path / "s.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(SpecificationError, match="UTF-8"):
         spec.read_spec(tmp_path / "s.toml")
+
+
+def test_what_is_at_a_wrong_place(tmp_path):
+    with pytest.raises(SpecificationError, match="use read_spec"):
+        spec.parse("city.toml")
+    for name in ("epsilon", "toleranze"):
+        with pytest.raises(InputError, match=f"{name}: is not a setting of a solver.*tolerance"):
+            spec.parse(document()).design(**{name: 1})
+    pytest.importorskip("distributed")
+    asked = md.sweep.parse(document(rest='sweep = { "privacy.0.epsilon" = [1, 2] }'))
+    with pytest.raises(InputError, match="dask: has another type; found 'bool'"):
+        md.sweep.run(asked, tmp_path / "swept", dask=True)

@@ -210,12 +210,12 @@ POLICIES = [
     ('policy = { kind = "full", constraints = [{ where = { age = 12 } }] }', "policy.constraints[0].where.age"),
     (
         'policy = { kind = "full", constraints = [{ marginal = ["age"], counts = [1] }] }',
-        "policy.constraints[0]",
+        "policy.constraints[0].counts",
         "10 counts",
     ),
     (
         'policy = { kind = "full", constraints = [{ where = { age = 1 }, counts = [1] }] }',
-        "policy.constraints[0]",
+        "policy.constraints[0].counts",
         "where",
     ),
 ]

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 from rows import each_row
-from spec_examples import LABELS, document, failure, write
+from spec_examples import LABELS, assert_refused_texts, document, write
 
 from mechdesign import specification as spec
 from mechdesign.errors import MetricWarning, SpecificationError
@@ -82,43 +82,29 @@ def test_warnings_of_a_schedule_are_given_once(tmp_path):
     assert len(caught) == 1
 
 
-@each_row(
-    ("text", "words"),
-    [
-        ("step,epsilon\n0,-1\n", "line 2, column epsilon is negative; found -9"),
-        ("step,epsilon\n0,nan\n", "line 2, column epsilon is not a number; found aaa"),
-        ("0.1\n", "has the wrong header"),
-        ("step,epsilon\n", "contains no budgets"),
-    ],
-)
-def test_budgets_that_are_none(tmp_path, text, words):
-    write(tmp_path, "b.csv", text)
-    error = failure(document(privacy=BUDGETS), tmp_path)
-    assert error.path == "privacy[0].epsilon.budgets"
-    assert words in str(error)
+WRONG = [
+    (BUDGETS.replace("budgets =", "budget ="), "privacy[0].epsilon.budget", "Did you mean budgets?"),
+    (BUDGETS.replace('"b.csv"', "3"), "privacy[0].epsilon.budgets", "must be a string"),
+    (BUDGETS.replace('budgets = "b.csv"', ""), "privacy[0].epsilon.budgets", "is missing"),
+    (BUDGETS.replace("metric", "distortion"), "privacy[0].epsilon", "is not a known key"),
+    (
+        BUDGETS.replace("}]", '}, { kind = "graph", epsilon = { budgets = "b.csv" }, neighbours = 4 }]'),
+        "privacy[1].epsilon",
+        "comes from a file, and so does privacy[0].epsilon",
+    ),
+]
+WRONG_FILES = [
+    ("step,epsilon\n0,-1\n", "line 2, column epsilon is negative; found -9"),
+    ("step,epsilon\n0,nan\n", "line 2, column epsilon is not a number; found aaa"),
+    ("0.1\n", "has the wrong header"),
+    ("step,epsilon\n", "contains no budgets"),
+]
 
 
-@each_row(
-    ("privacy", "path", "words"),
-    [
-        (BUDGETS, "privacy[0].epsilon.budgets", "none/b.csv cannot be opened"),
-        (BUDGETS.replace("budgets =", "budget ="), "privacy[0].epsilon.budget", "Did you mean budgets?"),
-        (BUDGETS.replace('"b.csv"', "3"), "privacy[0].epsilon.budgets", "must be a string"),
-        (BUDGETS.replace('budgets = "b.csv"', ""), "privacy[0].epsilon.budgets", "is missing"),
-        (
-            'privacy = [{ kind = "distortion", minimum = 0.1, distance = "hamming", epsilon = { budgets = "b.csv" } }]',
-            "privacy[0].epsilon",
-            "is not a known key",
-        ),
-        (
-            BUDGETS.replace("}]", '}, { kind = "graph", epsilon = { budgets = "b.csv" }, neighbours = 4 }]'),
-            "privacy[1].epsilon",
-            "comes from a file, and so does privacy[0].epsilon",
-        ),
-    ],
-)
-def test_wrong_schedules(tmp_path, privacy, path, words):
+def test_wrong_schedules(tmp_path):
+    assert_refused_texts([(document(privacy=BUDGETS), "privacy[0].epsilon.budgets", "b.csv cannot be opened")])
     write(tmp_path, "b.csv", "step,epsilon\n0,1\n")
-    error = failure(document(privacy=privacy), tmp_path / "none" if "none" in words else tmp_path)
-    assert error.path == path
-    assert words in str(error)
+    assert_refused_texts([(document(privacy=privacy), *row) for privacy, *row in WRONG], folder=tmp_path)
+    for text, says in WRONG_FILES:
+        write(tmp_path, "b.csv", text)
+        assert_refused_texts([(document(privacy=BUDGETS), "privacy[0].epsilon.budgets", says)], folder=tmp_path)

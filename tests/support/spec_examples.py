@@ -41,16 +41,17 @@ def failure(text, folder="."):
     return raised.value
 
 
-def assert_refused_texts(rows, make=lambda text, folder: problem_of(text, folder), folder="."):
+def assert_refused_texts(table, make=lambda text, folder: problem_of(text, folder), folder="."):
     """Check that each row (text, path, part of the message) is refused at that path, in the words of the file."""
-    mistakes = [
-        Mistake(text, lambda text=text: make(text, folder), path, "".join(says), SpecificationError)
-        for text, path, *says in rows
-    ]
-    said = {mistake.name: fault(mistake) for mistake in mistakes}
-    said = {text: found or message for text, (found, message) in said.items() if found or "Decimal" in message}
-    assert mistakes
-    assert not said, said
+    faults = []
+    for text, path, *says in table:
+        found, message = fault(
+            Mistake(text, lambda text=text: make(text, folder), path, "".join(says), SpecificationError)
+        )
+        if found or not message.startswith(f"{path}:") or "Decimal" in message:
+            faults.append(f"{text}: {found or message}")
+    assert table, "there is no row in the table"
+    assert not faults, "\n".join(faults)
 
 
 def problem_of(text, folder="."):
