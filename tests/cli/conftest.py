@@ -21,9 +21,15 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture
-def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the pictures of pages blank."""
-    leave_pictures_blank(monkeypatch)
+def blank_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the pictures of pages blank, but for a test that asks for `drawn`."""
+    if "drawn" not in request.fixturenames:
+        leave_pictures_blank(monkeypatch)
+
+
+@pytest.fixture
+def drawn() -> None:
+    """Draw the pictures of pages, although other tests of the file leave them blank."""
 
 
 @pytest.fixture

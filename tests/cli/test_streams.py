@@ -9,25 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli_examples import SPECIFICATION, write
 
-import mechdesign as md
+from mechdesign.__main__ import run as run_module
 from mechdesign.cli import main
 from mechdesign.cli._console import divert, use_open_streams
-
-SPECIFICATION = """
-domain.labels = ["a", "b"]
-prior.uniform = true
-cost.distance = "hamming"
-privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]
-"""
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    (folder / "s.toml").write_text(SPECIFICATION, encoding="utf-8")
-    md.specification.parse(SPECIFICATION).design().save(folder / "out")
-    return folder
 
 
 class Broken(io.StringIO):
@@ -41,56 +27,57 @@ class Broken(io.StringIO):
         raise self.error
 
 
-def status(*arguments) -> int:
+def status(*arguments: object) -> object:
     with pytest.raises(SystemExit) as ended:
         main([str(argument) for argument in arguments])
     return ended.value.code
 
 
-def pipe_without_reader() -> io.TextIOWrapper:
-    reader, writer = os.pipe()
-    os.close(reader)
-    return os.fdopen(writer, "w", encoding="utf-8")
+def test_a_pipe_that_nobody_reads_ends_a_command_with_141(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for line in ("verify made", "examples", "inspect made", "--help", "verify --help", "--version"):
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "w", encoding="utf-8") as stream, monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", stream)
+            assert status(*line.split()) == 141, line
 
 
-@pytest.mark.parametrize(
-    "line", [["verify", "{}/out"], ["info"], ["inspect", "{}/out"], ["--help"], ["verify", "--help"], ["--version"]]
-)
-def test_a_pipe_that_nobody_reads_ends_a_command_with_141(made, monkeypatch, line):
-    stream = pipe_without_reader()
-    monkeypatch.setattr(sys, "stdout", stream)
-    assert status(*(part.format(made) for part in line)) == 141
-    stream.close()
+def test_notes_that_cannot_be_written_change_no_status(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for error in (BrokenPipeError(32, "gone"), OSError(28, "full"), OSError(9, "closed")):
+        monkeypatch.setattr(sys, "stderr", Broken(error))
+        assert [status("design", "nothing.toml"), status("verify", made, "--json")] == [2, 0], repr(error)
 
 
-@pytest.mark.parametrize("error", [BrokenPipeError(32, "gone"), OSError(28, "full"), OSError(9, "closed")])
-def test_notes_that_cannot_be_written_change_no_status(made, monkeypatch, error):
-    monkeypatch.setattr(sys, "stderr", Broken(error))
-    assert status("design", made / "nothing.toml") == 2
-    assert status("verify", made / "out", "--json") == 0
-
-
-def test_a_disk_that_is_full_is_told_from_a_failed_proof(made, monkeypatch):
+def test_a_disk_that_is_full_is_told_from_a_failed_proof(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", Broken(OSError(28, "full")))
-    assert status("verify", made / "out") == 2
+    assert status("verify", made) == 2
 
 
-@pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
-def test_a_stream_that_is_not_there_is_done_without(made, monkeypatch, closed):
-    monkeypatch.setattr(sys, closed, None)
-    assert status("verify", made / "out") == 0
-    assert status("verify", made / "nothing") == 2
-    assert getattr(sys, closed) is None
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_device_is_not_a_failed_verification(made: Path) -> None:
+    for line in ("verify made", "export made --format json", "sample made --secret 0"):
+        with Path("/dev/full").open("w") as full:
+            words = [sys.executable, "-m", "mechdesign", *line.split()]
+            done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 2, line
+        assert "cannot be written" in done.stderr
+        assert "Traceback" not in done.stderr
 
 
-def test_a_stream_that_was_closed_is_done_without(made, monkeypatch):
+def test_a_stream_that_is_not_there_or_closed_is_done_without(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for closed in ("stdin", "stdout", "stderr"):
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, closed, None)
+            assert [status("verify", made), status("verify", "nothing")] == [0, 2], closed
+            assert getattr(sys, closed) is None
     stream = io.StringIO()
     stream.close()
     monkeypatch.setattr(sys, "stdout", stream)
-    assert status("verify", made / "out") == 0
+    assert status("verify", made) == 0
 
 
-def test_streams_are_put_back_and_what_has_no_descriptor_is_left():
+def test_streams_are_put_back_and_what_has_no_descriptor_is_left() -> None:
     before = sys.stdin, sys.stdout, sys.stderr
     with use_open_streams():
         assert sys.stderr is not before[2]
@@ -101,21 +88,19 @@ def test_streams_are_put_back_and_what_has_no_descriptor_is_left():
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="closes a descriptor between two processes")
-def test_without_output_and_from_a_notebook_a_design_is_written(made):
+def test_without_output_and_from_a_notebook_a_design_is_written() -> None:
     environment = {**os.environ, "MPLBACKEND": "module://nobody.has.this"}
-    line = [sys.executable, "-m", "mechdesign", "design", "s.toml", "-o", "noted"]
-    done = subprocess.run(
-        line, cwd=made, env=environment, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1), timeout=60
-    )
+    line = [sys.executable, "-m", "mechdesign", "design", write(SPECIFICATION), "-o", "noted"]
+    done = subprocess.run(line, env=environment, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1), timeout=60)
     assert (done.returncode, b"error" in done.stderr) == (0, False), done.stderr
-    assert Path(made / "noted" / "report.html").exists()
+    assert Path("noted/report.html").exists()
 
 
-def test_a_command_whose_parts_cannot_be_loaded_is_a_fault(monkeypatch, capsys):
-    from mechdesign.__main__ import run
-
+def test_a_command_whose_parts_cannot_be_loaded_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(sys.modules, "mechdesign.cli", None)
     with pytest.raises(SystemExit) as ended:
-        run()
+        run_module()
     assert ended.value.code == 70
     assert "mechdesign.cli" in capsys.readouterr().err

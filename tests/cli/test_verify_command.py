@@ -1,26 +1,31 @@
-"""`mechdesign verify`."""
+"""`mechdesign verify`, and what it says of pairs that an earlier version left free."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from cli_examples import command, run
+from cli_examples import SPECIFICATION, flat, run, well, write
 
-from mechdesign.certify import Evidence, certify
+import mechdesign as md
+from mechdesign.certify import Evidence, certify, second_verifier
 from mechdesign.certify import _bundle as bundle
+from mechdesign.certify import _verify as verify
+from mechdesign.certify._stated import Stated
+from mechdesign.report import _saving as saving
 
 
-def test_verify_as_json(made):
-    result = run("verify", made, "--json")
-    found = json.loads(result.stdout)
+def test_what_is_proved_and_what_is_not(made: Path) -> None:
+    found = json.loads(well("verify", made, "--json").stdout)
     unproved, signature = found.pop("unproved"), found.pop("signature")
     assert signature == "none"
     assert found == json.loads((made / "certificate.json").read_text())["certificate"]
@@ -29,15 +34,16 @@ def test_verify_as_json(made):
         "metadata: distances, observables, origin, secrets, title",
         "provenance: the maker of the channel and the method",
     ]
-
-
-def test_what_is_not_proved_is_listed(made):
-    shown = run("verify", made).stdout
+    shown = well("verify", made).stdout
     assert "in the files, and not proved\n- labels and places in channel.npz" in shown
-    assert "- provenance: the maker of the channel and the method\n" in shown
 
 
-def _rewrite(folder, change):
+# --- tampering ---
+
+Change = Callable[[dict[str, Any]], None]
+
+
+def _rewrite(folder: Path, change: Change) -> None:
     """Change the arrays of the channel, and leave all digests as they were."""
     with np.load(folder / "channel.npz") as archive:
         arrays = dict(archive)
@@ -49,34 +55,33 @@ def _rewrite(folder, change):
             archive.writestr(f"{name}.npy", content.getvalue())
 
 
-def _shift(arrays):
+def _shift(arrays: dict[str, Any]) -> None:
     row = arrays["numerators"][2].copy()
     arrays["numerators"][2] = np.where(np.arange(4) == row.argmax(), 2**62, 0)
 
 
-def _nearer(arrays):
+def _nearer(arrays: dict[str, Any]) -> None:
     arrays["requirement_0_distance"] = arrays["requirement_0_distance"] / 2
 
 
-def _prior(arrays):
+def _prior(arrays: dict[str, Any]) -> None:
     arrays["prior"] = arrays["prior"][::-1]
 
 
 @pytest.mark.parametrize("change", [_shift, _nearer, _prior])
-def test_what_was_tampered_with_is_found(made, change):
+def test_what_was_tampered_with_is_found(made: Path, change: Change) -> None:
     _rewrite(made, change)
     result = run("verify", made)
-    assert result.exit_code == 1
-    assert "does not match its digest" in result.stderr
+    assert (result.exit_code, "does not match its digest" in result.stderr) == (1, True)
     found = json.loads(run("verify", made, "--json").stdout)
     assert found["holds"] is False
     if change is not _prior:
         s, t = found["pair"]
         labels = ["home", "work", "pub", "gym"]
-        assert f"Worst pair: secrets {s} ({labels[s]}) and {t} ({labels[t]})" in result.stderr.replace("\n", " ")
+        assert f"Worst pair: secrets {s} ({labels[s]}) and {t} ({labels[t]})" in flat(result.stderr)
 
 
-def test_an_epsilon_that_was_changed(made):
+def test_an_epsilon_that_was_changed(made: Path) -> None:
     path = made / "certificate.json"
     path.write_text(path.read_text().replace('"epsilon": "0.7"', '"epsilon": "0.6"'))
     result = run("verify", made)
@@ -85,29 +90,66 @@ def test_an_epsilon_that_was_changed(made):
     assert "Worst pair" in result.stderr
 
 
-def test_a_forger_who_repairs_the_digests_is_caught(made):
+def test_a_forger_who_repairs_the_digests_is_caught(made: Path) -> None:
     evidence = bundle.read(made).evidence
     numerators = np.zeros_like(evidence.numerators)
     np.fill_diagonal(numerators, 2**62)
     forged = Evidence(
         numerators, 62, evidence.prior, evidence.cost, evidence.objective, evidence.requirements, evidence.multipliers
     )
-    certificate = certify(forged)
-    assert not certificate.holds
-    claimed = bundle.read(made).certificate
-    bundle.write(made, bundle.encode(forged, claimed))
+    assert not certify(forged).holds
+    bundle.write(made, bundle.encode(forged, bundle.read(made).certificate))
     result = run("verify", made)
     assert result.exit_code == 1
     assert "requirements[0] (metric privacy, epsilon 0.7) does not hold" in result.stderr
 
 
-def test_verify_needs_an_export(spec):
-    result = run("verify", "s.toml")
-    assert result.exit_code == 2
-    assert "is a file; expected a folder with a bundle" in result.stderr.replace("\n", " ")
+# --- reading ---
 
 
-def test_verifying_imports_no_solver(made):
+@pytest.fixture
+def once(original: Path, blank_pictures: None) -> Path:
+    """Give an export with a page."""
+    saving.save(md.Design.load(original), "once")
+    return Path("once")
+
+
+@pytest.mark.parametrize("tampered", [False, True])
+def test_every_file_is_opened_once(once: Path, monkeypatch: pytest.MonkeyPatch, tampered: bool) -> None:
+    if tampered:
+        path = once / "certificate.json"
+        path.write_text(path.read_text().replace('"epsilon": "0.7"', '"epsilon": "0.1"'))
+    opened, before = [], Path.open
+
+    def counted(self, *arguments, **named):
+        opened.append(self.name)
+        return before(self, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", counted)
+    monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("a file is read again"))
+    result = run("verify", once)
+    assert result.exit_code == int(tampered)
+    assert ("Worst pair: secrets" in flat(result.stderr)) == tampered
+    files = ["certificate.json", "channel.csv", "channel.npz", "dual.npz", "report.html"]
+    assert sorted(name for name in opened if name in files) == files
+
+
+def test_what_is_said_is_of_the_files_that_were_proved(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is replaced while it is verified is not read again for what is said of it."""
+    first = well("verify", made).stdout
+    write(SPECIFICATION.replace("epsilon = 0.7", "epsilon = 0.001"), "other.toml")
+    before = verify.prove
+
+    def replaced(*arguments):
+        well("design", "other.toml", "-o", made, "--no-report", "--overwrite")
+        return before(*arguments)
+
+    monkeypatch.setattr("mechdesign.cli.verify.prove", replaced)
+    assert well("verify", made).stdout == first
+
+
+@pytest.mark.slow
+def test_verifying_imports_no_solver_and_writes_to_terminals_of_few_characters(made: Path) -> None:
     code = (
         "import sys; from mechdesign.cli import main\n"
         "try: main(['verify', 'made'])\n"
@@ -117,25 +159,32 @@ def test_verifying_imports_no_solver(made):
         "bad &= set(sys.modules)\n"
         "assert not bad, bad"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    environment = {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60, env=environment
+    )
     assert done.returncode == 0, done.stderr
+    assert "ε ≤ 0.7" in done.stdout
 
 
-def test_terminals_of_few_characters(made):
-    verified = command("verify", made, env={**os.environ, "PYTHONIOENCODING": "ascii"}, encoding="utf-8")
-    assert verified.returncode == 0, verified.stderr
-    assert "ε ≤ 0.7" in verified.stdout
+# --- pairs left free ---
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-@pytest.mark.parametrize("command", [["verify"], ["export", "--format", "json"], ["sample", "--secret", "0"]])
-def test_a_full_disk_is_not_a_failed_verification(made, command):
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "mechdesign", command[0], str(made), *command[1:]],
-            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
-        )  # fmt: skip
-    assert done.returncode == 2
-    assert "cannot be written" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_an_older_design_is_judged_by_its_pairs_and_what_it_leaves_free_is_said() -> None:
+    """A requirement as it was once stated: of six pairs of neighbours two lie 2⁻⁵³ too far apart."""
+    domain = md.Domain.grid(columns=4, rows=1, width=0.4, height=0.1, unit="km")
+    distance = np.array(md.distances.euclidean(domain))
+    distance[1, 2] = distance[2, 1] = 0.10000000000000003
+    requirement = md.ThresholdPrivacy.from_stated([Stated.threshold(Fraction(1), distance, Fraction(1, 10))], 4)
+    problem = md.Problem(md.Prior.uniform(4), distance, [requirement], secrets=domain, observables=domain)
+    md.design(problem).save("old")
+    said = flat(well("verify", "old").output)
+    assert "for 4 of 12 ordered pairs" in said
+    sentence = (
+        "requirements[0] (threshold privacy, ε within 0.1 km (Euclidean distance)) does not bound 2 of 12 ordered pairs"
+    )
+    assert sentence in said
+    assert sentence in flat(well("inspect", "old").output)
+    assert json.loads(well("verify", "old", "--json").stdout)["left_free"][0].startswith(sentence)
+    assert "left free" in json.loads(well("inspect", "old", "--json").stdout)
+    second_verifier.prove(Path("old"))

@@ -78,7 +78,8 @@ def assert_wrong_usage(lines: Mapping[str, str], status: int = 2) -> None:
     """Fail with each line of a command that is accepted, says something else, shows a result or changes a file."""
     assert lines, "there is no line in the table"
     before = contents()
-    assert {line: said for line, says in lines.items() if (said := _fault(line, says, status, before))} == {}
+    faults = {line: said for line, says in lines.items() if (said := _fault(line, says, status, before))}
+    assert not faults, faults
 
 
 def _fault(line: str, says: str, status: int, before: Mapping[str, bytes]) -> str:
