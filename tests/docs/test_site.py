@@ -34,43 +34,30 @@ def search():
     return pages
 
 
-@pytest.mark.parametrize("term", TERMS)
-def test_the_right_page_is_among_the_first(search, term):
-    right = set(TERMS[term])
-    assert [page for page in right if not (SITE / f"{page}.html").exists()] == []
-    found = search(term)[:SHOWN]
-    assert set(found) & right, found
-
-
-def test_there_are_forty_terms():
+def test_the_right_page_is_among_the_first(search):
     assert len(TERMS) == 40
+    pages = {page for right in TERMS.values() for page in right}
+    assert [page for page in pages if not (SITE / f"{page}.html").exists()] == []
+    found = {term: search(term)[:SHOWN] for term in TERMS}
+    assert {term: pages for term, pages in found.items() if not set(pages) & set(TERMS[term])} == {}
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["", " ", "zzzzqqqq", "()", "--", "…", "a", "the", "\"'", "<b>", "constructor", "__proto__", "md.", "ε" * 300],
-)
-def test_strange_queries_are_answered(search, query):
-    assert isinstance(search(query), list)
+def test_strange_queries_are_answered(search):
+    for query in ("", " ", "()", "--", "…", "a", "the", "\"'", "<b>", "constructor", "__proto__", "md.", "ε" * 300):
+        assert isinstance(search(query), list), query
+    assert search("zzzzqqqq") == []
 
 
-def test_the_check_can_fail(search):
-    assert "start/nothing" not in search("design")
-    assert not search("zzzzqqqq")
-
-
-@pytest.mark.parametrize(
-    ("query", "page"),
-    [
-        ("md.Problem", "reference/python/mechdesign.Problem"),
-        ("mechdesign.leakage.LossFunction", "reference/python/mechdesign.leakage.LossFunction"),
-        ("LossFunction", "reference/python/mechdesign.leakage.LossFunction"),
-        ("md.design(problem)", "reference/python/mechdesign.design"),
-        ("verfy", "try/verify"),
-    ],
-)
-def test_names_and_misspelt_words_are_found(search, query, page):
-    assert page in search(query)[:SHOWN]
+def test_names_and_misspelt_words_are_found(search):
+    expected = {
+        "md.Problem": "reference/python/mechdesign.Problem",
+        "mechdesign.leakage.LossFunction": "reference/python/mechdesign.leakage.LossFunction",
+        "LossFunction": "reference/python/mechdesign.leakage.LossFunction",
+        "md.design(problem)": "reference/python/mechdesign.design",
+        "verfy": "try/verify",
+    }
+    found = {query: search(query)[:SHOWN] for query in expected}
+    assert {query: pages for query, pages in found.items() if expected[query] not in pages} == {}
 
 
 def test_objects_are_found_by_every_name_and_exist_once():

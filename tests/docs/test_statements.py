@@ -1,16 +1,18 @@
 """Sentences of the documentation that have a number or a direction in them, computed."""
 
 import itertools
+import json
 import math
-import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import blocks
 
 import mechdesign as md
 
-PROJECT = Path(__file__).parents[2]
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_leakages_are_bounds_that_need_not_be_reached():
@@ -26,35 +28,40 @@ def test_leakages_are_bounds_that_need_not_be_reached():
     assert md.leakage.backward([0.5] * 6, correlation)[-1] == pytest.approx(2.2695, abs=1e-4)
 
 
-@pytest.mark.parametrize(("cost", "reached"), [("distance", True), ("square", True), ("parity", False)])
-def test_the_geometric_mechanism_is_optimal_where_costs_never_fall_with_the_distance(cost, reached):
+def test_the_geometric_mechanism_is_optimal_where_costs_never_fall_with_the_distance():
     apart = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
-    costs = {"distance": apart, "square": apart**2, "parity": apart % 2}[cost]
-    remapped = (md.mechanisms.Geometric(1.0, 4).matrix().T @ costs / 4).min(axis=1).sum()
-    made = md.design(md.Problem(md.Prior.uniform(4), costs, [md.MetricPrivacy(1, apart)]), tolerance=1e-9)
-    least = made.certificate.expected_cost
-    assert (remapped <= least * (1 + 1e-6)) == reached
-    if cost == "parity":
-        assert (round(float(remapped), 4), round(float(least), 4)) == (0.3227, 0.2689)
+    for costs, reached in ((apart, True), (apart**2, True), (apart % 2, False)):
+        remapped = (md.mechanisms.Geometric(1.0, 4).matrix().T @ costs / 4).min(axis=1).sum()
+        made = md.design(md.Problem(md.Prior.uniform(4), costs, [md.MetricPrivacy(1, apart)]), tolerance=1e-9)
+        least = made.certificate.expected_cost
+        assert (remapped <= least * (1 + 1e-6)) == reached
+    assert (round(float(remapped), 4), round(float(least), 4)) == (0.3227, 0.2689)
 
 
-@pytest.mark.parametrize(
-    ("values", "norm", "tight", "apart"),
-    [((1, 2, 1, 1), "chebyshev", 1.0, 2.0), ((1, 2, 1, 1), "euclidean", 1.0, math.sqrt(2))],
-)
-def test_the_larger_ratio_of_parallel_edges_overstates(values, norm, tight, apart):
-    anchors = md.Domain.anchors(columns=2, rows=2, width=1.0, height=1.0)
+def test_the_larger_ratio_of_parallel_edges_overstates():
+    anchors, values = md.Domain.anchors(columns=2, rows=2, width=1.0, height=1.0), (1, 2, 1, 1)
     rows = np.array([[value / 4, 1 - value / 4] for value in values])
-    found = md.ContinuousPrivacy(1, anchors, norm).least_epsilon(md.Channel.from_matrix(rows))
-    assert found == pytest.approx(tight, rel=1e-6)
     corners = np.array(values, dtype=float).reshape(2, 2)
     along = [np.abs(np.diff(corners, axis=axis)) / np.minimum.reduce(corners, axis=axis) for axis in (0, 1)]
     ratios = [float(each.max()) for each in along]
-    assert (sum(ratios) if norm == "chebyshev" else math.hypot(*ratios)) == pytest.approx(apart)
+    for norm, apart in (("chebyshev", sum(ratios)), ("euclidean", math.hypot(*ratios))):
+        found = md.ContinuousPrivacy(1, anchors, norm).least_epsilon(md.Channel.from_matrix(rows))
+        assert found == pytest.approx(1.0, rel=1e-6)
+        assert apart == pytest.approx({"chebyshev": 2.0, "euclidean": math.sqrt(2)}[norm])
 
 
-def test_the_length_of_the_second_verifier():
-    said = re.search(r"one file of some (\d+) lines", (PROJECT / "docs/howto/verify.md").read_text(encoding="utf-8"))
-    assert said is not None
-    lines = (PROJECT / "mechdesign/certify/second_verifier.py").read_text(encoding="utf-8").splitlines()
-    assert abs(len(lines) - int(said[1])) <= 0.1 * len(lines)
+def test_the_landing_page_shows_the_stored_measurement_of_its_town():
+    pytest.importorskip("sphinx", reason="the extra docs is not installed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path, str(DOCS / "_ext")])
+        import town
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    stored = json.loads((DOCS / "results" / "same_epsilon.json").read_text(encoding="utf-8"))["values"]
+    less = stored["planar Laplace, moved to the nearest cell, less"]
+    assert f"## {less:.0%} less error at the same ε".replace("%", " %") in text
+    page = next(block.text for block in blocks(DOCS / "index.md") if block.language == "python")
+    names: dict[str, object] = {}
+    exec(page.replace("design = md.design(problem)", ""), names)
+    mine, theirs = names["problem"], town.town(1.0)
+    assert np.array_equal(mine.prior, theirs.prior)
+    assert np.array_equal(mine.cost, theirs.cost)

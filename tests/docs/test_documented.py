@@ -1,0 +1,139 @@
+"""What users can name is documented: arguments, public names, errors, environment variables; pages name what exists."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mechdesign as md
+
+PROJECT = Path(__file__).parents[2]
+DOCS = PROJECT / "docs"
+OPTIONAL = ("torch", "accelerator", "__main__")
+SECTIONS = r"\n *(?:Args|Attributes|Returns|Yields|Raises|Examples?|Note):\n"
+# Aliases of types, tables of specifications, and registries that only the command line lists.
+INTERNAL = {
+    *("Between", "Claim", "Correlation", "Distance", "Ends", "Epsilon", "Floats", "Hull", "HullChoice", "Integers"),
+    *("Outside", "ProgressCallback", "Raw", "States"),
+    *("BudgetsFile", "CountsFile", "EdgesFile", "GraphTable", "MatrixFile", "PlacesFile", "PriorTable", "Table"),
+    *("CONTESTANTS", "FAMILIES", "MANIFEST", "SUITES"),
+}
+
+
+def public_names() -> Iterator[tuple[str, Any]]:
+    """Yield every name that a public module lists, with what it means."""
+    names = [found.name for found in pkgutil.walk_packages(md.__path__, "mechdesign.")]
+    for name in ("mechdesign", *(name for name in names if "._" not in name and not name.endswith(OPTIONAL))):
+        module = importlib.import_module(name)
+        for listed in getattr(module, "__all__", ()):
+            yield f"{name}.{listed}", getattr(module, listed)
+
+
+@pytest.fixture(scope="module")
+def called() -> dict[str, Any]:
+    """Return the public functions, classes and methods whose arguments a docstring explains."""
+    found = {}
+    for name, value in public_names():
+        is_class = inspect.isclass(value)
+        if not getattr(value, "__module__", "").startswith("mechdesign") or not (is_class or inspect.isfunction(value)):
+            continue
+        if not is_class or not (issubclass(value, BaseException | enum.Enum) or getattr(value, "_is_protocol", False)):
+            found[name] = value
+        for method, member in vars(value).items() if is_class else ():
+            above = [base for base in value.__mro__[1:] if base.__module__.startswith("mechdesign")]
+            if method.startswith("_") or any(method in vars(base) for base in above):
+                continue
+            if inspect.isfunction(member) or isinstance(member, classmethod | staticmethod):
+                found[f"{name}.{method}"] = getattr(value, method)
+    return found
+
+
+def unexplained(value: Any) -> list[str]:
+    """Return the arguments of a function or class that its docstring leaves out."""
+    text = "\n" + (inspect.getdoc(value) or "")
+    try:
+        arguments = inspect.signature(value).parameters
+    except ValueError:
+        return []
+    sections = re.findall(rf"\n *(?:Args|Attributes):\n(.*?)(?={SECTIONS}|\Z)", text, re.DOTALL)
+    explained = set(re.findall(r"(?m)^ *\*{0,2}(\w+)\b[^:\n]*:", "\n".join(sections)))
+    return [name for name in arguments if name not in explained | {"self", "cls"} and not name.startswith("_")]
+
+
+def test_every_argument_is_explained(called: dict[str, Any]) -> None:
+    assert len(called) > 600
+    assert {name: missing for name, value in called.items() if (missing := unexplained(value))} == {}
+
+
+def test_an_argument_that_is_left_out_is_found() -> None:
+    def halve(value: float, digits: int) -> float:
+        """Return half a value.
+
+        Args:
+            value: The value.
+        """
+        return round(value / 2, digits)
+
+    assert unexplained(halve) == ["digits"]
+
+
+def test_every_public_name_has_a_page_of_the_reference() -> None:
+    pytest.importorskip("sphinx")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path, str(DOCS / "_ext")])
+        reference = importlib.import_module("reference")
+    listed = reference.listed()
+    documented = {id(value) for value, _ in listed.values()}
+    # Add the name to a block of docs/reference/python/*.md.
+    missing = {name for name, value in public_names() if id(value) not in documented and not inspect.ismodule(value)}
+    assert {name for name in missing if name.rpartition(".")[2] not in INTERNAL} == set()
+    assert "mechdesign.data.States" in missing
+    # Where files whose names differ in their case are one, no page hides another.
+    assert len({reference.page_of(name).lower() for name in listed}) == len(listed) > 400
+
+
+def test_every_name_on_a_page_exists() -> None:
+    pages = [*DOCS.rglob("*.md"), PROJECT / "README.md"]
+    named = {name for page in pages for name in re.findall(r"\bmd(?:\.[A-Za-z]\w*)+(?![\w…])", page.read_text("utf-8"))}
+    assert len(named) > 100
+    assert {name for name in named if not exists(name)} == set()
+    assert not exists("md.nothing")
+    assert not exists("md.Problem.nothing")
+
+
+def exists(name: str) -> bool:
+    found: Any = md
+    for part in name.split(".")[1:]:
+        if not hasattr(found, part):
+            # Fields of values that are made in a constructor.
+            return isinstance(found, type) and part in getattr(found, "__annotations__", {})
+        found = getattr(found, part)
+    return True
+
+
+def test_every_error_and_warning_is_explained() -> None:
+    text = (DOCS / "start" / "errors.md").read_text(encoding="utf-8")
+    kinds = [getattr(md.errors, name) for name in dir(md.errors)]
+    known = {kind.__name__ for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)}
+    assert set(re.findall(r"`(\w+(?:Error|Warning))`", text)) == known
+    assert len(known) > 10
+
+
+def test_every_environment_variable_is_on_its_page() -> None:
+    page = (DOCS / "reference" / "environment.md").read_text(encoding="utf-8")
+    listed = {name for cell in re.findall(r"(?m)^\| ([^|]+) \|", page) for name in re.findall(r"`([A-Z_]+)`", cell)}
+    sources = [path.read_text(encoding="utf-8") for path in (PROJECT / "mechdesign").rglob("*.py")]
+    own = {name for text in sources for name in re.findall(r'"(MECHDESIGN_[A-Z]+)"', text)}
+    others = {name for text in sources for name in re.findall(r'environ(?:\.\w+\(|\[)"([A-Z_]+)"', text)}
+    assert own | others <= listed
+    # The tests alone read this one.
+    assert {name for name in listed if name.startswith("MECHDESIGN_")} == own | {"MECHDESIGN_SITE"}

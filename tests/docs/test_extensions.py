@@ -1,0 +1,95 @@
+"""The site's own extensions: names in running text lead to the right page or to none; words of the search."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("sphinx")
+EXTENSIONS = Path(__file__).parents[2] / "docs" / "_ext"
+sys.path.append(str(EXTENSIONS))
+autolink = importlib.import_module("autolink")
+ranking = importlib.import_module("ranking")
+reference = importlib.import_module("reference")
+
+NAMES = (
+    *("design", "verify", "MetricPrivacy", "Ledger", "Ledger.spend", "Domain", "tables.Domain", "tables.Policy"),
+    *("solve.find", "mechanisms.find", "graphs.threshold", "leakage.LossFunction"),
+)
+OBJECTS = {
+    name: SimpleNamespace(docname=f"reference/python/{name}", node_id=name, aliased=False)
+    for name in (f"mechdesign.{name}" for name in NAMES)
+}
+OBJECTS["mechdesign.certify.verify"] = SimpleNamespace(
+    docname="reference/python/mechdesign.verify", node_id="mechdesign.verify", aliased=True
+)
+
+
+def test_literals_lead_to_the_object_they_name() -> None:
+    expected = {
+        "md.design": "design",
+        "md.design(problem, tolerance=1e-6)": "design",
+        "mechdesign.certify.verify": "verify",
+        "MetricPrivacy(epsilon=…)": "MetricPrivacy",
+        "Ledger.spend": "Ledger.spend",
+        "verify(folder)": "verify",
+        "threshold()": "graphs.threshold",
+        "tables.Policy": "tables.Policy",
+        "LossFunction": "leakage.LossFunction",
+        "md.tables.Domain": "tables.Domain",
+    }
+    assert {text: autolink.target_of(text, OBJECTS) for text in expected} == {
+        text: f"mechdesign.{name}" for text, name in expected.items()
+    }
+
+
+def test_other_literals_are_left_alone() -> None:
+    others = (
+        *("verify", "design", "threshold", "find(name)", "Domain", "Domain(2)", "md.nothing", "mechdesign"),
+        *("mechdesign.nothing.verify", "md.Ledger.nothing", "epsilon = 1", "--verify", "verify.json", "design.toml"),
+        *("$ mechdesign verify", "Ledger spend", "Ledger.", ".Ledger.spend()x", "", " ", "1.5", "p(o|s)", "ln 2"),
+        *("NotOurs", "md", "md."),
+    )
+    assert {text: found for text in others if (found := autolink.target_of(text, OBJECTS)) is not None} == {}
+
+
+def test_commands_lead_to_their_help_and_modules_to_their_page() -> None:
+    assert autolink.place_of("mechdesign verify DIR", {})[:2] == ("reference/command_line", "mechdesign-verify")
+    assert autolink.place_of("mechdesign nothing", {}) is None
+    assert autolink.place_of("md.tables", {})[0] == "reference/python/tables"
+    assert autolink.place_of("md.nothing", {}) is None
+
+
+def test_names_are_those_that_users_type() -> None:
+    listed = reference.listed()
+    for name in ("design", "Problem", "leakage.LossFunction", "figures.answers", "attack.optimal", "errors.InputError"):
+        assert f"mechdesign.{name}" in listed
+    problem = set(reference.other_names("mechdesign.Problem", listed["mechdesign.Problem"][0]))
+    assert {"mechdesign.model.Problem", "mechdesign.model._problem.Problem"} <= problem
+    text = reference.text_of("mechdesign.errors.InputError", *listed["mechdesign.errors.InputError"])
+    assert ".. autoexception:: mechdesign.errors.InputError" in text
+
+
+def test_words_of_the_search() -> None:
+    from sphinx.search import languages
+
+    pattern = autolink._pattern(("tight ε", "prior", "policy graph"))
+    text = "Priors, a policy graph and the tight ε; not a priority, nor prior-free."
+    assert [found[1] for found in pattern.finditer(text)] == ["Prior", "policy graph", "tight ε"]
+    words = list(ranking.words_of("Check-ins with ε and md.design", languages["en"]({})))
+    assert {"checkin", "epsilon", "mddesign", "design"} <= set(words)
+    assert "with" not in words
+
+
+def test_examples_in_docstrings() -> None:
+    tried = 0
+    for path in sorted(EXTENSIONS.glob("*.py")):
+        results = doctest.testmod(importlib.import_module(path.stem))
+        assert results.failed == 0, path.name
+        tried += results.attempted
+    assert tried > 1
