@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mechdesign as md
 from mechdesign import specification as spec
 from mechdesign.graphs._builders import edge_array
 from mechdesign.specification._derived import chain_files
 from mechdesign.specification._specification import Specification
+from mechdesign.specification._table_specification import parse as parse_table
 
 BOX = "domain.grid = { columns = 3, rows = 1, south = 40.0, north = 40.1, west = -74.3, east = -74.0 }"
 LONGITUDE = (-74.25, -74.15, -74.05)
@@ -191,3 +193,44 @@ def test_smoothing_of_the_command_wins_over_that_of_the_chain(folder: Path) -> N
         files, _ = chain_files(given, smoothing=asked)
         rows = [[float(text) for text in row.split(",")] for row in files["forward.csv"].decode().split()]
         np.testing.assert_allclose(rows, counted(stretches_of(None, None), wins), rtol=1e-15, err_msg=f"{own}, {asked}")
+
+
+TABLE = (
+    'domain.attributes.age = { range = [0, 9] }\npolicy.kind = "full"\nrelease = { kind = "histogram", epsilon = 1 }\n'
+)
+# For each row: the ledger of the caller, a seed, and which ledger is charged.
+LEDGERS = {
+    "neither": (False, False, "own"),
+    "a ledger of the caller": (True, False, "given"),
+    "a rehearsal": (False, True, ""),
+    "a rehearsal that charges": (True, True, "given"),
+}
+
+
+def spent(ledger: md.Ledger | None) -> float:
+    return 0.0 if ledger is None else float(ledger.spent.epsilon)
+
+
+def test_the_ledger_of_the_caller_wins_over_that_of_a_table_and_a_rehearsal_charges_none(tmp_path: Path) -> None:
+    for number, (name, (given, seeded, charged)) in enumerate(LEDGERS.items()):
+        asked = parse_table(f'{TABLE}ledger = {{ path = "{number}.json", epsilon = 5 }}', tmp_path)
+        ledger = md.Ledger(epsilon=5) if given else None
+        asked.release({"age": [1, 2, 3]}, ledger=ledger, rng=1 if seeded else None)
+        found = {"own": spent(asked.ledger()), "given": spent(ledger)}
+        assert found == {each: float(each == charged) for each in found}, name
+
+
+def test_the_ledger_of_the_caller_wins_over_that_of_a_trace_and_a_rehearsal_charges_none(folder: Path) -> None:
+    for number, (name, (given, seeded, charged)) in enumerate(LEDGERS.items()):
+        rest = f'ledger = {{ path = "{number}.json", epsilon = 5 }}\nrelease.transition.path = "mix.csv"\n'
+        asked = read(folder, rest)
+        ledger = md.Ledger(epsilon=5) if given else None
+        asked.release([0, 1], ledger=ledger, seed=1 if seeded else None)
+        found = {"own": spent(asked.ledger()), "given": spent(ledger)}
+        assert found == {each: 2.0 * (each == charged) for each in found}, name
+    # A seed in the specification makes a rehearsal as well.
+    asked = read(
+        folder, 'ledger = { path = "l.json", epsilon = 5 }\nrelease = { transition.path = "mix.csv", seed = 0 }'
+    )
+    asked.release([0, 1])
+    assert spent(asked.ledger()) == 0
