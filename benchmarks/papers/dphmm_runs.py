@@ -15,21 +15,12 @@ import numpy as np
 
 import mechdesign as md
 from papers.experiments import Experiment, Row
-from papers.policy_traces import DELTA, Measured, Scene, checkins, geolife, measure, scene
+from papers.traces import LOCATION_DATA, SAMPLED, Scene, means, measure, scene_of
 
-__all__ = ["ADVERSARIES", "EXPERIMENTS", "LOCATION_DATA", "SAMPLED", "TRACES", "means", "scene_of"]
+__all__ = ["ADVERSARIES", "EXPERIMENTS", "TRACES"]
 
-LOCATION_DATA = ("foursquare_nyc_marc/specific_train.csv", "geolife_trackintel")
 RULES = {"hull": "graph", "repair": "nearest"}
-# The usual radius of G_util in km for each data set; all other radii are multiples of it.
-RADII = {"GeoLife": 1.0, "check-ins": 2.0}
-MEASURES = ("degree", "error", "attack", "milliseconds", "members")
-
-
-def scene_of(folder: Path, name: str, trajectories: int, steps: int) -> Scene:
-    """Return the map, the chain and the trajectories of a data set."""
-    read = geolife if name == "GeoLife" else checkins
-    return scene(name, *read(folder), RADII[name], trajectories, steps)
+DELTA = 0.01
 
 
 def policies(here: Scene, factor: float = 1.0) -> dict[str, tuple[nx.Graph, dict[str, object]]]:
@@ -60,15 +51,6 @@ def traces(
             found = measure(here, policies(here, factor)["G_util"][0], epsilons[0], **RULES)
             own = same | {"policy": "G_util", "epsilon": epsilons[0], "radius": here.radius * factor}
             yield from means(own, found, every_step=False)
-
-
-def means(own: Row, found: Measured, every_step: bool) -> Iterator[Row]:
-    """Yield the mean over all steps as step 0 and, if requested, the mean over trajectories of each step."""
-    yield own | {"step": 0} | {measured: float(getattr(found, measured).mean()) for measured in MEASURES}
-    if every_step:
-        for step in range(found.error.shape[1]):
-            values = {measured: float(getattr(found, measured)[:, step].mean()) for measured in MEASURES}
-            yield own | {"step": step + 1} | values
 
 
 def adversaries(folder: Path, *, data: list[str], steps: int, epsilon: float, share: float) -> Iterator[Row]:
@@ -110,10 +92,6 @@ def believed(stage: md.traces.Stage, share: float) -> dict[str, np.ndarray]:
     nearly[members[other]] += share
     return {"designer": stage.prior, "less": np.full(n, 1 / n), "more": more, "nearly_all": nearly}
 
-
-# Noise is sampled, and a different processor may build a hull in a different order and thus draw different noise.
-# Columns that depend on noise therefore have a wide spread; a spread of 1 accepts every value.
-SAMPLED = {"members": 0.5, "degree": 0.5, "error": 1.0, "attack": 1.0}
 
 TRACES = Experiment(
     "dphmm_traces",

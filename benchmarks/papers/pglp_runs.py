@@ -7,8 +7,11 @@ expectations.
 
 from __future__ import annotations
 
+import csv
 import time
-from collections.abc import Iterator
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import networkx as nx
@@ -17,15 +20,55 @@ from numpy.typing import NDArray
 
 import mechdesign as md
 from mechdesign.measures import _utility as metrics
-from papers.dphmm_runs import LOCATION_DATA, SAMPLED, means, scene_of
 from papers.experiments import Experiment, Row
-from papers.policy_traces import measure
-from papers.policy_utility import BOX, categories, channels
+from papers.traces import LOCATION_DATA, SAMPLED, means, measure, scene_of
 
 __all__ = ["EXPERIMENTS", "REPAIRS", "REPAIR_EXAMPLE", "SINGLE", "TRACES"]
 
 CHECKINS = "foursquare_nyc_marc/specific_train.csv"
-MECHANISMS = {"P-LM": "laplace", "P-PIM": "planar-isotropic"}
+MECHANISMS = {"P-LM": "laplace", "P-PIM": "planar-isotropic", "LP": "lp"}
+BOX = {"south": 40.70, "north": 40.80, "west": -74.02, "east": -73.92}
+
+
+def categories(folder: Path, domain: md.Domain) -> list[str]:
+    """Return the category of each cell: the most frequent category of its check-ins, or "none" without check-ins."""
+    counts: list[Counter[str]] = [Counter() for _ in range(domain.size)]
+    cells = domain.cells
+    with (folder / "specific_train.csv").open(encoding="utf-8", newline="") as lines:
+        for line in csv.DictReader(lines):
+            up = (float(line["lat"]) - BOX["south"]) / (BOX["north"] - BOX["south"])
+            right = (float(line["lon"]) - BOX["west"]) / (BOX["east"] - BOX["west"])
+            if 0 <= up < 1 and 0 <= right < 1:
+                counts[int(up * cells.rows) * cells.columns + int(right * cells.columns)][line["category"]] += 1
+    return [min(count, key=lambda name: (-count[name], name)) if count else "none" for count in counts]
+
+
+def within_components(domain: md.Domain, graph: nx.Graph, epsilon: float) -> NDArray[np.float64]:
+    """Return the matrix of P-PIM with outputs snapped to the nearest cell of the secret's own component."""
+    matrix = np.zeros((domain.size, domain.size))
+    for component in md.graphs.components(graph):
+        mechanism = md.mechanisms.PlanarIsotropic(epsilon, domain, graph.subgraph(component))
+        matrix[np.ix_(component, component)] = mechanism.channel(domain.points[component]).matrix
+    return matrix
+
+
+def channels(
+    domain: md.Domain, graph: nx.Graph, epsilon: float, prior: md.Prior
+) -> dict[str, md.Channel | NDArray[np.float64]]:
+    """Return the channel of each mechanism; rows and columns are the cells of the map."""
+    shared = {"graph": graph, "epsilon": epsilon, "prior": prior, "isolated": "release"}
+    # Random graphs have isolated cells, as in the paper; these cells are revealed.
+    with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
+        optimal = {
+            name: md.design(md.graphs.problem(domain, within=within, **shared), tolerance=1e-6).channel
+            for name, within in (("LP", "map"), ("LP, block", "component"))
+        }
+    return {
+        "P-LM": md.mechanisms.Laplace(epsilon, domain, graph).channel(domain),
+        "P-PIM": md.mechanisms.PlanarIsotropic(epsilon, domain, graph).channel(domain),
+        "P-PIM, block": within_components(domain, graph, epsilon),
+        **optimal,
+    }
 
 
 def single(folder: Path, *, side: int, epsilons: list[float], policies: list[str]) -> Iterator[Row]:
@@ -120,15 +163,22 @@ def repair_example(*, side: int, block: int, members: list[int], epsilon: float,
 
 
 def traces(
-    folder: Path, *, data: list[str], trajectories: int, steps: int, blocks: list[int], epsilon: float
+    folder: Path,
+    *,
+    data: list[str],
+    trajectories: int,
+    steps: int,
+    blocks: list[int],
+    epsilon: float,
+    mechanisms: Sequence[str] = ("P-LM", "P-PIM"),
 ) -> Iterator[Row]:
-    """Release trajectories under both mechanisms, with the hulls of components; step 0 is the mean over all steps."""
+    """Release trajectories with the hulls of components; step 0 is the mean over all steps."""
     for name in data:
         here = scene_of(folder, name, trajectories, steps)
         for block in blocks:
             graph = md.graphs.categories(here.regions[block])
-            for mechanism, kind in MECHANISMS.items():
-                found = measure(here, graph, epsilon, kind)
+            for mechanism in mechanisms:
+                found = measure(here, graph, epsilon, MECHANISMS[mechanism])
                 own: Row = {"data": name, "policy": f"G_k{block * block}", "mechanism": mechanism, "epsilon": epsilon}
                 yield from means(own, found, every_step=True)
 
