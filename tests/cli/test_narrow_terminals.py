@@ -27,7 +27,6 @@ SMALL = (
     "cache list",
 )
 LARGE = (
-    "design --example city --estimate",
     "policy --example districts",
     "table plan --example admissions",
     "table --example admissions -o {}outcome --no-report --seed 1",
@@ -66,16 +65,9 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.usefixtures("made", "spec", "blank_pictures")
+@pytest.mark.usefixtures("made", "spec", "blank_pictures")
 @pytest.mark.parametrize("commands", [SMALL, pytest.param(LARGE, marks=pytest.mark.slow)], ids=["small", "large"])
-def test_no_word_is_broken_at_80_columns(
-    made: Path,
-    spec: Path,
-    blank_pictures: None,
-    width: Width,
-    monkeypatch: pytest.MonkeyPatch,
-    commands: tuple[str, ...],
-) -> None:
-    monkeypatch.setattr("mechdesign.synthesis._sizes._MEASUREMENT_S", 0.005)
+def test_no_word_is_broken_at_80_columns(width: Width, commands: tuple[str, ...]) -> None:
     np.savetxt("m.csv", np.eye(4) * 0.9 + 0.1 / 4, delimiter=",", fmt="%.6f")
     write("0.9,0.1\n0.2,0.8\n", "P.csv")
     write(SWEEP, "sweep.toml")

@@ -179,9 +179,9 @@ def test_the_truth_goes_elsewhere() -> None:
 
 
 def test_the_channels_of_all_steps_verify() -> None:
-    well("release", *write(LP), "--channels")
-    assert present("released/channels") == [f"step-{step}" for step in range(5)]
-    for step in range(5):
+    well("release", *write(LP, "0\n1\n6\n"), "--channels")
+    assert present("released/channels") == [f"step-{step}" for step in range(3)]
+    for step in range(3):
         well("verify", f"released/channels/step-{step}")
     assert_wrong_usage({"verify released": "must be one of released/channels/step-0, released"})
     # A shorter run leaves nothing of the one before; nor does one without channels, to which they would not belong.

@@ -1,174 +1,272 @@
-"""`mechdesign sample` for places, and the map that `mechdesign export` writes."""
+"""`mechdesign sample`: answers for secrets and for places, how many, places outside, and true places that stay."""
 
 from __future__ import annotations
 
 import csv
-import io
-import itertools
-import json
+import os
 from pathlib import Path
 
 import pytest
-from cli_examples import run
+from cli_examples import assert_wrong_usage, contents, flat, run, well, write
 
 import mechdesign as md
 from mechdesign.cli._places import locate_secrets
-from mechdesign.errors import InputError
+from mechdesign.errors import ExportError, InputError
+from mechdesign.synthesis._folders import check_no_input
 
-SPECIFICATION = """
-title = "Tokyo"
-[domain]
-grid = { columns = 4, rows = 3, south = 35.6, north = 35.8, west = 139.6, east = 139.9 }
-[prior]
-uniform = true
-[cost]
-distance = "euclidean"
-[[privacy]]
-kind = "metric"
-epsilon = 0.5
-distance = "euclidean"
-"""
+GRID = "grid = { columns = 4, rows = 3, south = 35.6, north = 35.8, west = 139.6, east = 139.9 }"
+POINTS = """csv = { path = "poi.csv", latitude = "lat", longitude = "lon", label = "id" }"""
+METRIC = 'privacy = [{ kind = "metric", epsilon = 0.5, distance = "euclidean" }]'
+GRAPH = 'privacy = [{ kind = "graph", epsilon = 1, neighbours = 8 }]'
+ANCHORS = "anchors = { columns = 3, rows = 3, south = 35.6, north = 35.8, west = 139.6, east = 139.9 }"
+CONTINUOUS = 'privacy = [{ kind = "continuous", epsilon = 0.5 }]'
+COINCIDE = 'points = [[0, 0], [0, 0]]\ndomain.unit = "km"'
+HAMMING = 'privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]'
+KINDS = {
+    "grid": (GRID, METRIC),
+    "points": (POINTS, METRIC),
+    "support": (GRID, f"policy.support = [0, 1, 5, 6]\n{GRAPH}"),
+    "delta": (GRID, f"policy.delta = 0.5\n{GRAPH}"),
+    "anchors": (ANCHORS, CONTINUOUS),
+    "one": (COINCIDE, HAMMING),
+}
+PRIORS = {"delta": "prior.counts = [9, 9, 1, 1, 1, 9, 9, 1, 1, 1, 1, 1]"}
 
 
 @pytest.fixture(scope="module")
-def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("city")
-    (folder / "s.toml").write_text(SPECIFICATION)
-    result = run("design", folder / "s.toml", "-o", folder / "out", "--no-report")
-    assert result.exit_code == 0, result.output
-    assert " --at " in " ".join(result.stdout.split())
-    return folder / "out"
+def designs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("designs")
+    (folder / "poi.csv").write_text("id,lat,lon\na,35.60,139.6\nb,35.61,139.6\nc,35.63,139.6\n")
+    for name, (domain, privacy) in KINDS.items():
+        prior = PRIORS.get(name, "prior.uniform = true")
+        cost = "hamming" if name == "one" else "euclidean"
+        text = f'title = "Tokyo"\ndomain.{domain}\n{prior}\ncost.distance = "{cost}"\n{privacy}\n'
+        (folder / f"{name}.toml").write_text(text)
+        shown = well("design", folder / f"{name}.toml", "-o", folder / name, "--no-report").stdout
+        assert name != "grid" or " --at " in flat(shown)
+    return folder
+
+
+@pytest.fixture
+def city(designs: Path) -> Path:
+    return designs / "grid"
+
+
+# --- secrets ---
+
+
+def test_samples_are_those_of_the_channel(made: Path) -> None:
+    drawn = well("sample", made, "--secret", "pub", "--size", 200, "--seed", 7).stdout.splitlines()
+    channel = md.Channel.load(made)
+    expected = channel.sample("pub", 200, 7)
+    assert drawn == [channel.observables[index] for index in expected]
+    table = well("sample", made, "--secret", 2, "--size", 200, "--seed", 7, "--csv").stdout
+    rows = list(csv.DictReader(table.splitlines()))
+    assert [int(row["observable_index"]) for row in rows] == expected.tolist()
+    assert [row["observable"] for row in rows] == drawn
+    rehearsed = well("sample", made, "--secret", "home", "--seed", 1).stderr
+    assert "rehearsal; never publish them" in flat(rehearsed)
+    drawn_for_real = well("sample", made, "--secret", "home")
+    assert (drawn_for_real.stdout.strip() in channel.observables, drawn_for_real.stderr) == (True, "")
+    assert well("sample", made, "--secret", "home", "--size", 0).stdout == ""
+
+
+def test_numbers_that_are_labels_are_no_indices() -> None:
+    distance = md.distances.hamming(2)
+    domain = md.Domain.from_labels(["1", "2"])
+    md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain)).save("m")
+    well("sample", "m", "--secret", "2")
+    assert_wrong_usage({"sample m --secret 0": "is not a label; it is not read as an index"})
+
+
+# --- places ---
 
 
 def test_an_answer_for_a_place_is_a_place(city: Path) -> None:
-    result = run("sample", city, "--at", "35.68,139.75", "-n", 20, "--seed", 5)
-    assert "up to 20 answers for one place: 20 times the ε\n" in result.stderr
+    result = well("sample", city, "--at", "35.68,139.75", "-n", 20, "--seed", 5)
     drawn = result.stdout.splitlines()
-    channel = md.Channel.load(city)
     domain = md.Domain.geographic_grid(4, 3, 35.6, 35.8, 139.6, 139.9)
-    expected = domain.coordinates[channel.sample(domain.cell_of(35.68, 139.75), (20,), 5)]
+    expected = domain.coordinates[md.Channel.load(city).sample(domain.cell_of(35.68, 139.75), (20,), 5)]
     assert [[float(part) for part in line.split(",")] for line in drawn] == expected.tolist()
-    rows = list(csv.DictReader(io.StringIO(run("sample", city, "--at", "35.68,139.75", "--csv").stdout)))
-    assert list(rows[0]) == ["observable_index", "observable", "latitude", "longitude"]
+    (row,) = csv.DictReader(well("sample", city, "--at", "35.68,139.75", "--csv").stdout.splitlines())
+    assert list(row) == ["observable_index", "observable", "latitude", "longitude"]
 
 
 def test_a_file_of_places_becomes_a_file_of_answers(city: Path) -> None:
-    Path("p.csv").write_text("user,Lat,LNG\na,35.7,139.7\nb,35.61,139.61\n")
-    result = run("sample", city, "--input", "p.csv", "-n", 2, "-o", "out.csv")
-    assert result.exit_code == 0, result.stderr
+    write("user,Lat,LNG\na,35.7,139.7\nb,35.61,139.61\n", "p.csv")
+    result = well("sample", city, "--input", "p.csv", "-n", 2, "-o", "out.csv")
     assert "out.csv contains 4 answers" in result.stderr
-    assert "up to 2 answers for one place: 2 times the ε" in result.stderr
-    rows = list(csv.DictReader(io.StringIO(Path("out.csv").read_text())))
+    rows = list(csv.DictReader(Path("out.csv").read_text().splitlines()))
     assert [row["row"] for row in rows] == ["0", "0", "1", "1"]
     # What was read, true places and users among them, is not written.
     assert list(rows[0]) == ["row", "observable_index", "observable", "latitude", "longitude"]
-    seeded = [run("sample", city, "--input", "p.csv", "--seed", 1).stdout for _ in range(2)]
+    seeded = [well("sample", city, "--input", "p.csv", "--seed", 1).stdout for _ in range(2)]
     assert seeded[0] == seeded[1]
+    # Answers are told from places.
+    assert "not true places" in well("sample", city, "--input", "out.csv", "-o", "again.csv").stderr
+    assert "not true places" not in result.stderr
 
 
 def test_the_largest_number_of_answers_for_one_place_is_said_on_the_console_alone(city: Path) -> None:
     # The first and the third are two places in one cell.
-    Path("p.csv").write_text("lat,lon\n35.61,139.61\n35.7,139.7\n35.62,139.62\n")
-    result = run("sample", city, "--input", "p.csv", "-n", 3, "-o", "out.csv")
+    write("lat,lon\n35.61,139.61\n35.7,139.7\n35.62,139.62\n", "p.csv")
+    result = well("sample", city, "--input", "p.csv", "-n", 3, "-o", "out.csv")
     assert "up to 6 answers for one place: 6 times the ε; keep this number as private as the places" in result.stderr
     assert "times" not in Path("out.csv").read_text()
     assert "times" not in result.stdout
-    shown = run("sample", city, "--input", "p.csv")
+    shown = well("sample", city, "--input", "p.csv")
     assert "up to 2 answers for one place: 2 times the ε" in shown.stderr
     assert "ε" not in shown.stdout
-    assert "up to 4 answers for one place: 4 times the ε\n" in run("sample", city, "--secret", "1", "-n", 4).stderr
+    assert "up to 4 answers for one place: 4 times the ε\n" in well("sample", city, "--secret", "1", "-n", 4).stderr
     for once in (["--secret", "1"], ["--at", "35.68,139.75"], ["--at", "35.68,139.75", "-n", 0]):
-        assert "times the ε" not in run("sample", city, *once).stderr
-
-
-def test_between_anchors_one_place_is_one_pair_of_coordinates() -> None:
-    Path("p.csv").write_text("x,y\n0.5,0.5\n0.5,0.25\n0.5,0.5\n")
+        assert "times the ε" not in well("sample", city, *once).stderr
+    # Between anchors one place is one pair of coordinates.
+    write("x,y\n0.5,0.5\n0.5,0.25\n0.5,0.5\n", "p.csv")
     drawn, most = locate_secrets(md.Domain.anchors(3, 2, 2.0, 1.0), None, Path("p.csv"), draws=5)
     assert (len(drawn), most) == (15, 10)
 
 
+# --- places outside ---
+
+
 def test_places_outside(city: Path) -> None:
-    Path("p.csv").write_text("latitude,longitude\n35.7,139.7\n36,139.7\n37,139.7\n")
-    refused = run("sample", city, "--input", "p.csv", "-o", "out.csv")
-    assert refused.exit_code == 2
-    assert "p.csv, row 2: lies outside the grid, as do 1 others; found (99.9, 999.9)" in refused.stderr
-    assert "--outside nearest" in refused.stderr
-    assert not Path("out.csv").exists()
-    taken = run("sample", city, "--input", "p.csv", "--outside", "nearest")
+    write("latitude,longitude\n35.7,139.7\n36,139.7\n37,139.7\n", "p.csv")
+    says = "p.csv, row 2: lies outside the grid, as do 1 others; found (99.9, 999.9)"
+    assert_wrong_usage({f"sample {city} --input p.csv -o out.csv": says})
+    taken = well("sample", city, "--input", "p.csv", "--outside", "nearest")
     assert "2 of 3 places lie outside the grid, and are replaced by the nearest cell" in taken.stderr
     assert len(taken.stdout.splitlines()) == 4
-    assert "the place lies outside" in run("sample", city, "--at", "36,139.7", "--outside", "nearest").stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--at", "35.7"], "is not two numbers separated by a comma"),
-        (["--at", "35.7,1_3"], "is not two numbers separated by a comma"),
-        (["--at", "nan,139.7"], "--at (latitude): is not accepted"),
-        (["--at", "139.7,35.7"], "Latitude comes first"),
-        (["--at", "35.7,139.7", "--secret", "1"], "give one of --secret, --at and --input"),
-        ([], "give one of --secret, --at and --input"),
-        (["--input", "none.csv"], "none.csv: cannot be opened"),
-        (["--input", "x.csv"], "x.csv: has no column for the latitude"),
-        (["--input", "bad.csv"], "bad.csv, row 1: lat is not a number; found aaaaa"),
-        (["--input", "far.csv"], "row 1: lat is out of range: latitude and longitude look interchanged"),
-        (["--at", "35.7,139.7", "-o", "none/out.csv"], "none"),
-    ],
-)
-def test_mistakes(city: Path, arguments: list[str], message: str) -> None:
-    Path("x.csv").write_text("x,y\n1,2\n")
-    Path("bad.csv").write_text("lat,lon\nnorth,2\n")
-    Path("far.csv").write_text("lat,lon\n100,2\n")
-    result = run("sample", city, *arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr.replace("\n", " ")
-    assert result.stdout == ""
+@pytest.mark.slow
+def test_the_other_side_of_the_earth_is_refused(designs: Path) -> None:
+    for kind in ("grid", "points", "support", "delta", "anchors"):
+        for place in ("-35.61,139.80", "0,0", "35.61,-139.61"):
+            folder = designs / kind
+            for more in ((), ("--outside", "refuse")):
+                refused = run("sample", folder, "--at", place, *more)
+                assert (refused.exit_code, refused.stdout) == (2, ""), (kind, place)
+                assert "--at: lies outside" in refused.stderr or "--at: is far from every place" in refused.stderr
+                assert "--outside nearest" in refused.stderr
+            taken = well("sample", folder, "--at", place, "--outside", "nearest")
+            assert (len(taken.stdout.splitlines()), "the place lies outside" in taken.stderr) == (1, True)
+            write(f"lat,lon\n35.605,139.605\n{place}\n{place}\n", "p.csv")
+            refused = run("sample", folder, "--input", "p.csv", "-o", "out.csv")
+            assert (refused.exit_code, "p.csv, row 2" in refused.stderr) == (2, True), (kind, place)
+            assert place.split(",", maxsplit=1)[0] not in refused.stderr.replace("from 0 to", "")
+            assert not Path("out.csv").exists()
+            taken = well("sample", folder, "--input", "p.csv", "--outside", "nearest")
+            assert "2 of 3 places lie outside" in taken.stderr
 
 
-def test_names_have_no_place(made: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"--at: gives a place, but the secrets have no places.* Give the secret with --secret"
-    ):
+def test_a_cell_that_is_no_secret_is_refused(designs: Path) -> None:
+    for kind in ("support", "delta"):
+        well("sample", designs / kind, "--at", "35.61,139.61")
+        assert_wrong_usage({f"sample {designs / kind} --at 35.79,139.61": "--at: lies in a cell that is not a secret"})
+
+
+def test_the_reach_of_places(designs: Path) -> None:
+    # Between nearest neighbours there are 1.11 km and 2.22 km; the place is 3.34 km from the last one.
+    for reach, code in ((None, 2), ("3.3km", 2), ("3.4km", 0), ("3.4 km", 0), ("3.4", 0), ("1e3km", 0)):
+        found = run("sample", designs / "points", "--at", "35.66,139.6", *(() if reach is None else ("--reach", reach)))
+        assert (reach, found.exit_code) == (reach, code)
+    well("sample", designs / "points", "--at", "35.65,139.6")
+    # Places that do not lie apart have no reach of their own.
+    for reach, code in (("0,1", 0), ("0,1.001", 2)):
+        assert run("sample", designs / "one", "--at", reach, "--reach", "1km").exit_code == code
+    well("sample", designs / "one", "--at", "0,9", "--outside", "nearest")
+
+
+# --- wrong usage ---
+
+
+def test_wrong_usage(designs: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KINDS:
+        Path(name).symlink_to(designs / name, target_is_directory=True)
+    write("x,y\n1,2\n", "x.csv")
+    write("lat,lon\nnorth,2\n", "bad.csv")
+    write("lat,lon\n100,2\n", "far.csv")
+    labels = "a label such as home, work, pub, or an index from 0 to 3"
+    reach = "must be within 2.224 km of a place of the domain. Leave it out, give a larger --reach"
+    assert_wrong_usage(
+        {
+            **{f"sample made --secret {secret}": labels for secret in ("cinema", "4", "-1", "1.0", "''")},
+            "sample made --secret home --size -1": "--size",
+            "sample made": "give one of --secret, --at and --input",
+            "sample made/channel.csv --secret 0": "channel.csv: is a file; must be a folder",
+            "sample made --secret 0 --outside nearest": "goes with",
+            "sample made --at 0.5,0.5 --latitude x": "goes with",
+            "sample grid --at 35.7": "is not two numbers separated by a comma",
+            "sample grid --at 35.7,1_3": "is not two numbers separated by a comma",
+            "sample grid --at nan,139.7": "--at (latitude): is not accepted",
+            "sample grid --at 139.7,35.7": "Latitude comes first",
+            "sample grid --at 35.7,139.7 --secret 1": "give one of --secret, --at and --input",
+            "sample grid --input none.csv": "none.csv: cannot be opened",
+            "sample grid --input x.csv": "x.csv: has no column for the latitude",
+            "sample grid --input bad.csv": "bad.csv, row 1: lat is not a number; found aaaaa",
+            "sample grid --input far.csv": "row 1: lat is out of range: latitude and longitude look interchanged",
+            "sample grid --at 35.7,139.7 -o none/out.csv": "none",
+            "sample points --at 35.66,139.6": reach,
+            "sample points --at 35.6,139.6 --reach 2mi": "in another unit; found '2mi'; must be in km",
+            "sample points --at 35.6,139.6 --reach far": "'far' is not a distance such as 2km",
+            "sample points --at 35.6,139.6 --reach -1km": "'-1km' is not a distance such as 2km",
+            "sample points --at 35.6,139.6 --reach 1e999km": "'1e999km' is not a distance such as 2km",
+            "sample points --secret a --reach 2km": "--reach goes with --at and --input",
+            "sample grid --at 35.7,139.7 --reach 2km": "--reach: does not apply to this domain",
+            "sample support --at 35.61,139.61 --reach 2km": "--reach: does not apply to this domain",
+            "sample anchors --at 35.7,139.7 --reach 2km": "--reach: does not apply to this domain",
+            "sample one --at 0,0": "has no default because all places of the domain coincide",
+        }
+    )
+    with pytest.raises(InputError, match=r"--at: gives a place, but .* Give the secret with --secret"):
         locate_secrets(md.Domain.from_labels(["a", "b"]), (1.0, 2.0), None)
-    result = run("export", made, "--format", "geojson", "-o", "f.geojson")
-    assert result.exit_code == 2
-    assert "have no latitude and longitude, which GeoJSON needs" in result.stderr
-    assert not Path("f.geojson").exists()
 
 
-def test_the_map_holds_cells_prior_and_answers(city: Path) -> None:
-    assert run("export", city, "-o", "f.geojson").exit_code == 0
-    found = json.loads(Path("f.geojson").read_text())
-    assert (found["type"], found["title"], len(found["features"])) == ("FeatureCollection", "Tokyo", 12)
-    channel, area = md.Channel.load(city), 0.0
-    for index, feature in enumerate(found["features"]):
-        properties = feature["properties"]
-        assert properties["index"] == index
-        assert properties["prior"] == pytest.approx(1 / 12)
-        assert properties["answer_probability"] == pytest.approx(channel.matrix[:, index].mean())
-        ring = feature["geometry"]["coordinates"][0]
-        assert ring[0] == ring[-1]
-        signed = sum(a[0] * b[1] - b[0] * a[1] for a, b in itertools.pairwise(ring)) / 2
-        # Counter-clockwise, as RFC 7946 wants it.
-        assert signed > 0
-        area += signed
-    assert area == pytest.approx(0.2 * 0.3)
+# --- files that stay ---
+
+TRUE = "lat,lon\n35.61,139.61\n"
 
 
-def test_answers_are_told_from_places(made):
-    Path("places.csv").write_text("x,y\n0.5,0.5\n")
-    assert run("sample", made, "--input", "places.csv", "-o", "answers.csv").exit_code == 0
-    assert "not true places" in run("sample", made, "--input", "answers.csv", "-o", "again.csv").stderr
-    assert "not true places" not in run("sample", made, "--input", "places.csv", "-o", "once.csv").stderr
+def test_true_places_are_never_overwritten(city: Path, tmp_path: Path) -> None:
+    write(TRUE, "p.csv")
+    Path("below").mkdir()
+    Path("link.csv").symlink_to("p.csv")
+    Path("chain.csv").symlink_to("link.csv")
+    os.link("p.csv", "hard.csv")
+    Path("other").symlink_to(".", target_is_directory=True)
+    names = ("p.csv", "./p.csv", "below/../p.csv", "link.csv", "hard.csv", "chain.csv", "other/p.csv")
+    says = "is the file of --input, which must not be overwritten; choose another name"
+    for name in (*names, str(tmp_path / "p.csv")):
+        assert_wrong_usage({f"sample {city} --input p.csv -o {name}": says})
+        assert_wrong_usage({f"sample {city} --input {name} -o p.csv": says})
+    assert Path("link.csv").is_symlink()
+    well("sample", city, "--input", "p.csv", "-o", "other/q.csv")
 
 
-@pytest.mark.parametrize("options", [("--secret", "0", "--outside", "nearest"), ("--at", "0.5,0.5", "--latitude", "x")])
-def test_options_of_other_places_are_refused(made, options):
-    result = run("sample", made, *options)
-    assert result.exit_code == 2
-    assert "goes with" in result.stderr
+def test_only_files_can_be_overwritten() -> None:
+    file, device = Path("a.csv"), Path(os.devnull)
+    check_no_input(file, {"--input": file})
+    check_no_input(device, {"--input": device})
+    file.write_text("")
+    check_no_input(file, {"--input": Path("b.csv"), "--other": None})
+    with pytest.raises(ExportError, match=r"is the file of --input, which must not be overwritten"):
+        check_no_input(file, {"--input": file})
 
 
-def test_a_file_is_no_folder_to_sample_from(made):
-    assert "channel.csv: is a file; must be a folder" in run("sample", made / "channel.csv", "--secret", "0").stderr
+def test_commands_do_not_write_onto_what_they_read(made: Path) -> None:
+    write("0.9,0.1\n0.2,0.8\n", "m.csv")
+    write("a page\n", "made/report.html")
+    Path("l.csv").symlink_to("m.csv")
+    before = contents(made)
+    assert_wrong_usage(
+        {
+            "sample made --at 0,0 -o made/channel.csv": "is the file of DIR, channel.csv, which must not be",
+            "sample made --at 0,0 -o made/certificate.json": "is the file of DIR, certificate.json, which must not be",
+            "compare made made -o made/report.html": "report.html, which must not be overwritten",
+            "leakage m.csv --epsilon 1 --steps 2 -o m.csv": "m.csv is the file of P.csv",
+            "budget --alpha 1 --steps 2 --backward m.csv -o l.csv": "l.csv is the file of --backward",
+            "audit m.csv --distance hamming -o m.csv": "m.csv is the file of FILE",
+            "export made --format csv -o made/channel.csv": "is the file of DIR, channel.csv",
+        }
+    )
+    assert contents(made) == before
