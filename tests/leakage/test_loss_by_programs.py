@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sparse
+from long import mostly_long
 from test_loss import AWKWARD, square
 
 import mechdesign as md
 from mechdesign.base._arrays import Floats
-from mechdesign.errors import InputError, SolverError
+from mechdesign.errors import SolverError
 from mechdesign.leakage import LossFunction, _loss_by_programs, cao2019, loss_by_programs
 from mechdesign.solve import Answer, LinearProgram, Options, Solver, Status, register
 
@@ -46,30 +47,52 @@ def exact_loss(P: Floats, alpha: float) -> float:
         return float((Decimal(best.numerator) / Decimal(best.denominator)).ln())
 
 
-@pytest.mark.parametrize("name", AWKWARD)
-@pytest.mark.parametrize("method", METHODS)
-def test_brackets_contain_the_exact_maximum(name: str, method: Any) -> None:
-    result = loss_by_programs(AWKWARD[name], ALPHAS, method)
-    for alpha, lower, upper in zip(ALPHAS, result.values, result.upper, strict=True):
-        truth = exact_loss(AWKWARD[name], alpha)
+def assert_brackets(P: Floats, alphas: list[float], method: Any) -> None:
+    result = loss_by_programs(P, alphas, method)
+    for alpha, lower, upper in zip(alphas, result.values, result.upper, strict=True):
+        truth = exact_loss(P, alpha)
         # One unit in the last place of the truth, which is rounded to a float itself.
-        assert lower <= truth + 2e-16 * max(truth, 1)
-        assert upper >= truth - 2e-16 * max(truth, 1)
-        assert upper - lower <= 3e-13
+        assert lower <= truth + 2e-16 * max(truth, 1), alpha
+        assert upper >= truth - 2e-16 * max(truth, 1), alpha
+        assert upper - lower <= 3e-13, alpha
 
 
-@pytest.mark.parametrize("entry", REFERENCE["loss_function"], ids=lambda entry: entry["name"])
-def test_reference_values(entry: dict[str, Any]) -> None:
-    known = [(float(a), float(L)) for a, L in zip(entry["alphas"], entry["L"], strict=True) if float(a) <= 20]
-    result = loss_by_programs(square(entry["P"]), [alpha for alpha, _ in known])
-    assert np.abs(result.values - [L for _, L in known]).max() <= 1e-13
+@pytest.mark.parametrize("method", METHODS)
+def test_brackets_contain_the_exact_maximum(method: Any) -> None:
+    for name in ("near-tied ratios", "tiny entries", "ties of sums", "disjoint supports", "one state"):
+        assert_brackets(AWKWARD[name], [0.0, 1e-6, 1.0, 20.0], method)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", mostly_long(AWKWARD, 2))
+def test_brackets_of_all_awkward_matrices(name: str, method: Any) -> None:
+    assert_brackets(AWKWARD[name], ALPHAS, method)
+
+
+def test_reference_values() -> None:
+    assert REFERENCE["loss_function"]
+    for entry in REFERENCE["loss_function"]:
+        known = [(float(a), float(L)) for a, L in zip(entry["alphas"], entry["L"], strict=True) if float(a) <= 20][::3]
+        result = loss_by_programs(square(entry["P"]), [alpha for alpha, _ in known])
+        assert np.abs(result.values - [L for _, L in known]).max() <= 1e-13, entry["name"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_programs_for_all_pairs_agree_with_algorithms_1_3_and_5(method: Any) -> None:
+    assert_agreement(random_rows(4, 1), [0.1, 5.0], method, "highs-simplex")
+
+
+@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["highs-simplex", "highs-ipx"])
 @pytest.mark.parametrize("method", METHODS)
-def test_programs_for_all_pairs_agree_with_algorithms_1_3_and_5(method: Any, solver: str, seed: int) -> None:
-    P, alphas = random_rows(8, seed), [0.1, 1.0, 5.0, 10.0]
+def test_programs_for_all_pairs_of_larger_matrices(method: Any, solver: str) -> None:
+    for seed in range(2):
+        assert_agreement(random_rows(8, seed), [0.1, 1.0, 5.0, 10.0], method, solver)
+
+
+def assert_agreement(P: Floats, alphas: list[float], method: Any, solver: str) -> None:
     result = loss_by_programs(P, alphas, method, solver, prune=False)
     function = cao2019.algorithm4(P, 10.0)
     routes = [
@@ -80,19 +103,23 @@ def test_programs_for_all_pairs_agree_with_algorithms_1_3_and_5(method: Any, sol
     ]
     for route in routes:
         assert np.abs(result.values - route).max() <= 1e-13
-    assert (result.programs >= 8 * 7).all()
+    assert (result.programs >= len(P) * (len(P) - 1)).all()
     assert not result.left_out.any()
 
 
-@pytest.mark.parametrize("solver", ["cvxpy", "scipy-ipm"])
-def test_pruning_proves_most_pairs_with_the_same_result(solver: str) -> None:
-    P, alphas = random_rows(12, 3), [0.1, 5.0]
-    every, few = (loss_by_programs(P, alphas, prune=prune) for prune in (False, True))
-    other = loss_by_programs(P, alphas, solver=solver)
+def test_pruning_proves_most_pairs_with_the_same_result() -> None:
+    n, P = 6, random_rows(6, 3)
+    every, few = (loss_by_programs(P, [0.1, 5.0], prune=prune) for prune in (False, True))
     assert np.abs(every.values - few.values).max() <= 1e-13
-    assert np.abs(every.values - other.values).max() <= 1e-13
-    assert (few.left_out >= 12 * 11 - 12).all()
-    assert (few.left_out + few.programs == 12 * 11).all()
+    assert (few.left_out >= n * (n - 1) - n).all()
+    assert (few.left_out + few.programs == n * (n - 1)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", ["cvxpy", "scipy-ipm"])
+def test_other_solvers_give_the_same(solver: str) -> None:
+    P = random_rows(6, 3)
+    assert loss_by_programs(P, 5.0, solver=solver).values == pytest.approx(loss_by_programs(P, 5.0).values, abs=1e-13)
 
 
 def test_the_point_attains_the_value() -> None:
@@ -106,13 +133,13 @@ def test_the_point_attains_the_value() -> None:
     assert not result.values.flags.writeable
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1e-300, 1e-16, 4e-15, 1e-14])
-def test_points_lie_in_the_box_for_tiny_alpha(alpha: float) -> None:
-    x = loss_by_programs([[0.8, 0.2], [0.2, 0.8]], alpha).x[0]
-    with localcontext() as context:
-        context.prec = 60
-        half = Decimal(alpha) / 2
-        assert all((-half).exp() <= Decimal(float(entry)) <= half.exp() for entry in x)
+def test_points_lie_in_the_box_for_tiny_alpha() -> None:
+    for alpha in (0.0, 1e-300, 1e-16, 4e-15, 1e-14):
+        x = loss_by_programs([[0.8, 0.2], [0.2, 0.8]], alpha).x[0]
+        with localcontext() as context:
+            context.prec = 60
+            half = Decimal(alpha) / 2
+            assert all((-half).exp() <= Decimal(float(entry)) <= half.exp() for entry in x), alpha
 
 
 def test_equal_rows_have_no_pair() -> None:
@@ -190,10 +217,10 @@ def test_a_time_limit_names_the_pair() -> None:
         loss_by_programs(random_rows(4, 0), 1.0, options=Options(time_limit=0.0))
 
 
-@pytest.mark.parametrize("alpha", [0.1, 3.0, 20.0])
+@pytest.mark.parametrize("alpha", [0.1, 20.0])
 def test_heights_are_upper_bounds_and_nearly_exact(alpha: float) -> None:
-    P = random_rows(7, 5)
-    q, d = np.nonzero(~np.eye(7, dtype=bool))
+    P = random_rows(5, 5)
+    q, d = np.nonzero(~np.eye(5, dtype=bool))
     with localcontext() as context:
         context.prec = 60
         factor = Fraction(Decimal(alpha).exp())
@@ -218,44 +245,3 @@ def test_an_upper_end_below_the_maximum_is_not_proved() -> None:
     value = float(result.values[0])
     assert np.isfinite(_loss_by_programs._prove_upper(P, pair, value - 0.4e-9, 2.0))
     assert _loss_by_programs._prove_upper(P, pair, value - 1.1e-9, 2.0) == np.inf
-
-
-GOOD = [[0.8, 0.2], [0.3, 0.7]]
-WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
-    "negative alpha": ((GOOD, [-0.1]), {}, "alphas: is not accepted"),
-    "infinite alpha": ((GOOD, [np.inf]), {}, r"alphas\[0\]: is out of the range.*between 0 and 20"),
-    "alpha above 20": ((GOOD, [1.0, 20.001]), {}, r"alphas\[1\]"),
-    "alpha that is not a number": ((GOOD, [np.nan]), {}, "alpha"),
-    "text as alpha": ((GOOD, "1"), {}, "alpha"),
-    "no alpha": ((GOOD, []), {}, "alphas: has the wrong shape"),
-    "a matrix of alphas": ((GOOD, [[1.0, 2.0]]), {}, "alphas: has the wrong shape"),
-    "None as alpha": ((GOOD, None), {}, "alpha"),
-    "complex alpha": ((GOOD, [1j]), {}, "alpha"),
-    "negative entry": (([[1.2, -0.2], [0.3, 0.7]], 1.0), {}, r"P\[0,1\]"),
-    "row that does not sum to 1": (([[0.8, 0.1], [0.3, 0.7]], 1.0), {}, r"P\[0\]: does not sum to 1"),
-    "row of zeros": (([[0.0, 0.0], [0.3, 0.7]], 1.0), {}, r"P\[0\]"),
-    "not square": (([[0.8, 0.2]], 1.0), {}, "P: is not a square matrix"),
-    "a vector": (([0.8, 0.2], 1.0), {}, "P"),
-    "no rows": ((np.zeros((0, 0)), 1.0), {}, "P"),
-    "not finite": (([[np.nan, 1.0], [0.3, 0.7]], 1.0), {}, r"P\[0,0\]"),
-    "texts": (([["a", "b"], ["c", "d"]], 1.0), {}, "P"),
-    "an open chain": (
-        (md.leakage.OpenChain([[0.5, 0.5], [0, 0]], "mixture"), 1.0),
-        {},
-        "P: has rows that are not numbers",
-    ),
-    "unknown method": ((GOOD, 1.0, "simplex"), {}, 'method: is not known.*"charnes-cooper" or "dinkelbach"'),
-    "no method": ((GOOD, 1.0, None), {}, "method"),
-    "unknown solver": ((GOOD, 1.0), {"solver": "cplex"}, "solver: is not known"),
-    "a solver of blocks": ((GOOD, 1.0), {"solver": "block"}, "solver: does not take linear programs"),
-    "a solver that is not a name": ((GOOD, 1.0), {"solver": 3}, "solver"),
-    "options that are not": ((GOOD, 1.0), {"options": 3}, "options"),
-    "prune as a text": ((GOOD, 1.0), {"prune": "no"}, "prune"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_input_is_refused(name: str) -> None:
-    arguments, options, message = WRONG[name]
-    with pytest.raises(InputError, match=message):
-        loss_by_programs(*arguments, **options)

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from leakage_brute import best_of, close, subset_points
 
 from mechdesign import leakage
-from mechdesign.errors import InputError
 from mechdesign.leakage._correlations import Candidates, Varying
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._recursion import User
@@ -32,16 +31,18 @@ def matrix(rows: list[list[str]] | None) -> np.ndarray | None:
     return None if rows is None else np.array([[float(Fraction(value)) for value in row] for row in rows])
 
 
-@pytest.mark.parametrize("entry", REFERENCE["series"], ids=lambda entry: entry["name"])
-def test_reference_series(entry: dict) -> None:
-    epsilons = [float(value) for value in entry["eps"]]
-    before, after = matrix(entry["PB"]), matrix(entry["PF"])
-    for name, values in (
-        ("BPL", leakage.backward(epsilons, before)),
-        ("FPL", leakage.forward(epsilons, after)),
-        ("TPL", leakage.temporal(epsilons, before, after)),
-    ):
-        assert all(close(value, float(truth)) for value, truth in zip(values, entry[name], strict=True)), name
+def test_reference_series() -> None:
+    assert REFERENCE["series"]
+    for entry in REFERENCE["series"]:
+        epsilons = [float(value) for value in entry["eps"]]
+        before, after = matrix(entry["PB"]), matrix(entry["PF"])
+        for name, values in (
+            ("BPL", leakage.backward(epsilons, before)),
+            ("FPL", leakage.forward(epsilons, after)),
+            ("TPL", leakage.temporal(epsilons, before, after)),
+        ):
+            row = f"{entry['name']} {name}"
+            assert all(close(value, float(truth)) for value, truth in zip(values, entry[name], strict=True)), row
 
 
 def test_no_correlation_leaks_the_budget() -> None:
@@ -56,11 +57,13 @@ def test_identity_adds_everything_up() -> None:
     assert leakage.temporal(epsilons, IDENTITY, IDENTITY).tolist() == [0.875] * 3
 
 
+@settings(max_examples=30)
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=12))
 def test_forward_is_backward_in_reverse(epsilons: list[float]) -> None:
     np.testing.assert_array_equal(leakage.forward(epsilons, MILD), leakage.backward(epsilons[::-1], MILD)[::-1])
 
 
+@settings(max_examples=30)
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=12))
 def test_leakage_is_between_the_budget_and_the_sum(epsilons: list[float]) -> None:
     total = leakage.temporal(epsilons, STRONG, MILD)
@@ -82,18 +85,11 @@ def test_varying_matrices() -> None:
     assert leakage.backward(epsilons, same).tolist() == leakage.backward(epsilons, STRONG).tolist()
 
 
-def test_varying_matrices_of_another_length() -> None:
-    with pytest.raises(InputError, match=r"forward: differs in length; found 2; must be 3 matrices for 4 releases"):
-        leakage.forward([0.1] * 4, Varying([MILD, MILD]))
-
-
 def test_candidates_are_the_worst_of_each() -> None:
     epsilons = np.full(6, 0.4)
     options = [MILD, None, Varying([STRONG] * 5)]
     each = [leakage.backward(epsilons, option) for option in options]
     np.testing.assert_array_equal(leakage.backward(epsilons, Candidates(options)), np.max(each, axis=0))
-    with pytest.raises(InputError, match="candidates: are empty"):
-        Candidates([])
 
 
 def test_users_by_equation_10() -> None:
@@ -110,17 +106,6 @@ def test_users_by_equation_10() -> None:
     assert (found.overall[1:-1] < overstated[1:-1]).all()
 
 
-def test_users_in_error() -> None:
-    with pytest.raises(InputError, match=r"users: are empty"):
-        leakage.users([0.1], [])
-    with pytest.raises(InputError, match=r"users\[1\] \(bob\).epsilons: differ in length; found 3; must be 2 budgets"):
-        leakage.users([0.1, 0.1], [User(MILD), User(MILD, epsilons=[0.1] * 3, name="bob")])
-    with pytest.raises(InputError, match=r"users\[0\].epsilons: are missing"):
-        leakage.users(None, [User(MILD)])
-    with pytest.raises(InputError, match=r"users\[0\].epsilons\[1\]: is not accepted; found -1.0"):
-        leakage.users(None, [User(MILD, epsilons=[1, -1])])
-
-
 def test_infinite_horizon() -> None:
     total = leakage.supremum(0.1, MILD, OTHER)
     assert total == LossFunction(MILD).supremum(0.1) + LossFunction(OTHER).supremum(0.1) - 0.1
@@ -129,14 +114,6 @@ def test_infinite_horizon() -> None:
     assert leakage.supremum(0.1, Candidates([MILD, OTHER])) == max(leakage.supremum(0.1, P) for P in (MILD, OTHER))
     long = leakage.temporal(np.full(400, 0.1), MILD, OTHER)
     assert long.max() == pytest.approx(total, rel=1e-12)
-    with pytest.raises(InputError, match="changes with time"):
-        leakage.supremum(0.1, Varying([MILD]))
-
-
-@pytest.mark.parametrize("epsilons", [[], [0.1, -0.1], [math.nan], [math.inf], [[0.1]], "abc"])
-def test_wrong_budgets(epsilons: object) -> None:
-    with pytest.raises(InputError, match="epsilons"):
-        leakage.temporal(epsilons, MILD)  # type: ignore[arg-type]
 
 
 def test_windows_by_hand() -> None:
@@ -184,14 +161,6 @@ def test_table_2() -> None:
     assert found.window_independent == pytest.approx(0.3)
     assert found.window == pytest.approx(1.0)
     assert found.user == found.user_independent == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(("start", "stop"), [(-1, 2), (2, 1), (0, 4), (0.5, 2)])
-def test_wrong_windows(start: int, stop: int) -> None:
-    with pytest.raises(InputError, match=r"start|stop"):
-        leakage.window([0.1] * 4, start, stop, MILD)
-    with pytest.raises(InputError, match="width"):
-        leakage.windows([0.1] * 4, 5)
 
 
 def test_truth_stays_below_the_recursion() -> None:

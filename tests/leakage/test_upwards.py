@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -29,21 +30,19 @@ IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
 ALIKE = [[0.3, 0.7], [0.3, 0.7]]
 
 
-@pytest.mark.parametrize(
-    ("back", "ahead"), [(IDENTITY, None), (None, IDENTITY), (IDENTITY, IDENTITY), (IDENTITY, ALIKE)]
-)
-def test_sums_are_those_of_the_decimals(back, ahead):
-    accountant = Accountant(0.3, back, ahead)
-    for _ in range(3):
-        accountant.release(0.1)
-    assert accountant.leakage.max() == 0.3
-    assert leakage.temporal([0.1] * 3, back, ahead).max() == 0.3
-    assert accountant.largest() == 0.0
-    for tiny in (1e-17, 5e-324):
-        with pytest.raises(LeakageExceededError):
-            accountant.release(tiny)
-    accountant.release(0.0)
-    assert len(accountant) == 4
+def test_sums_are_those_of_the_decimals():
+    for back, ahead in ((IDENTITY, None), (None, IDENTITY), (IDENTITY, IDENTITY), (IDENTITY, ALIKE)):
+        accountant = Accountant(0.3, back, ahead)
+        for left in (0.2, 0.1, 0.0):
+            accountant.release(0.1)
+            assert accountant.largest() == left
+        assert accountant.leakage.max() == 0.3
+        assert leakage.temporal([0.1] * 3, back, ahead).max() == 0.3
+        for tiny in (1e-17, 5e-324):
+            with pytest.raises(LeakageExceededError):
+                accountant.release(tiny)
+        accountant.release(0.0)
+        assert len(accountant) == 4
 
 
 def test_nothing_tiny_is_absorbed_where_leakage_is_lost_on_the_way():
@@ -72,15 +71,6 @@ def test_independent_releases_do_not_add_up():
     assert accountant.leakage.tolist() == [0.3] * 5
 
 
-def test_the_largest_is_the_exact_rest():
-    accountant = Accountant(0.3, IDENTITY)
-    accountant.release(0.1)
-    accountant.release(0.1)
-    assert accountant.largest() == 0.1
-    accountant.release(0.1)
-    assert accountant.largest() == 0.0
-
-
 def test_numbers_that_are_no_floats_are_rounded_towards_safety():
     third = Fraction(1, 3)
     assert Fraction(str(float(third))) < third
@@ -100,6 +90,7 @@ def test_sums_of_windows_are_exact():
     assert leakage.guarantees([0.1] * 3, 3, IDENTITY, IDENTITY).user == 0.3
 
 
+@settings(max_examples=50)
 @given(st.fractions(0, 10**6, max_denominator=10**20))
 def test_rounding_of_fractions(number):
     up, down = round_up(number), round_down(number)
@@ -116,7 +107,7 @@ def test_rounding_at_the_edge_of_floats():
     assert leakage.temporal([1e308] * 3, IDENTITY, MILD).max() == math.inf
 
 
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.floats(1e-6, 20.0), st.floats(1e-9, 5.0))
 def test_a_step_is_never_below_60_digits(seed, reached, epsilon):
     rng = np.random.default_rng(seed)
@@ -153,12 +144,12 @@ def promised(seed: int) -> tuple[float, object, object]:
     return float(10 ** rng.uniform(-3, 2.5)), sides[0], sides[1]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_what_budgets_promise_is_accepted(seed):
     alpha, back, ahead = promised(seed)
     always = leakage.constant_budget(alpha, back, ahead)
-    assert leakage.temporal(np.full(2000, always), back, ahead).max() <= alpha
-    budgets = leakage.allocate_budget(alpha, 30, back, ahead)
+    assert leakage.temporal(np.full(500, always), back, ahead).max() <= alpha
+    budgets = leakage.allocate_budget(alpha, 15, back, ahead)
     accountant = Accountant(alpha, back, ahead)
     for epsilon in budgets.tolist():
         accountant.release(epsilon)
@@ -181,12 +172,12 @@ def test_ten_thousand_releases_of_what_was_promised():
         accountant.release(1e-4)
 
 
-def test_ten_thousand_releases_both_ways():
+def test_three_thousand_releases_both_ways():
     near = smooth(np.eye(2), 1e-2).matrix
     spent = leakage.constant_budget(1.0, near, near)
-    found = leakage.temporal(np.full(10_000, spent), near, near).max()
+    found = leakage.temporal(np.full(3000, spent), near, near).max()
     assert 1 - 1e-9 <= found <= 1.0
-    assert leakage.temporal(np.full(10_000, spent * (1 + 1e-9)), near, near).max() > 1.0
+    assert leakage.temporal(np.full(3000, spent * (1 + 1e-9)), near, near).max() > 1.0
 
 
 def test_a_schedule_of_least_cost_is_accepted():
@@ -197,12 +188,11 @@ def test_a_schedule_of_least_cost_is_accepted():
         accountant.release(epsilon)
 
 
-@pytest.mark.parametrize("ahead", [None, IDENTITY, MILD])
-def test_the_largest_is_accepted_each_time(ahead):
+def test_the_largest_is_accepted_each_time():
     rng = np.random.default_rng(3)
-    for back in (None, MILD, IDENTITY):
+    for back, ahead in itertools.product((None, MILD, IDENTITY), (None, IDENTITY, MILD)):
         accountant = Accountant(0.7, back, ahead)
-        for _ in range(8):
+        for _ in range(5):
             accountant.release(accountant.largest() * rng.uniform(0, 0.5))
         accountant.release(accountant.largest())
         assert accountant.leakage.max() <= 0.7
