@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import functools
 import itertools
+from collections.abc import Iterable
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -77,28 +80,49 @@ def test_equal_blocks_protect_each_other_across_their_borders() -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3))
-@settings(max_examples=40, deadline=None)
-def test_against_brute_force_by_linear_programs(seed: int, d: int) -> None:
+@settings(max_examples=20, deadline=None)
+def test_exposure_pairs_and_levels_against_linear_programs(seed: int, d: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 7))
-    points = rng.integers(-3, 4, (n, d)).astype(float)
-    edges = [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.25]
-    graph = graphs.from_edges(n, edges)
+    points = rng.integers(-2, 3, (n, d)).astype(float)
+    graph = graphs.from_edges(n, [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.25])
     kept = graphs.constrain(graph, np.flatnonzero(np.r_[True, rng.random(n - 1) < 0.8]))
-    differences = np.array([points[i] - points[j] for i, j in kept.edges()]).reshape(-1, d)
-
-    def inside(v: np.ndarray) -> bool:
-        return not v.any() or (len(differences) > 0 and norm_by_program(differences, v) <= 1 + 1e-9)
-
     # As an array, three points in three dimensions may look like distances, which are refused.
     domain = md.Domain.from_points(points)
-    expected = {int(i): sum(inside(points[j] - points[i]) for j in kept) for i in sorted(kept)}
-    assert graphs.degree_of_protection(domain, kept) == expected
-    assert {i: graphs.degree_of_protection(domain, kept, i) for i in expected} == expected
-    assert graphs.exposed(domain, kept).tolist() == [i for i, count in expected.items() if count == 1]
-    pairs = graphs.protected_pairs(domain, kept)
-    assert {tuple(sorted(edge)) for edge in kept.edges()} <= {tuple(pair) for pair in pairs.tolist()}
-    assert len(pairs) * 2 + len(kept) == sum(expected.values())
+
+    @functools.cache
+    def norm(generators: tuple[tuple[float, ...], ...], v: tuple[float, ...]) -> float:
+        if not generators:
+            return np.inf if any(v) else 0.0
+        return norm_by_program(np.array(generators), np.array(v)) if any(v) else 0.0
+
+    def between(i: int, j: int) -> tuple[float, ...]:
+        return tuple((points[max(i, j)] - points[min(i, j)]).tolist())
+
+    def hull_of(nodes: Iterable[int]) -> tuple[tuple[float, ...], ...]:
+        return tuple(sorted({between(i, j) for i, j in kept.subgraph(nodes).edges} - {(0.0,) * d}))
+
+    def equal(one: tuple[tuple[float, ...], ...], other: tuple[tuple[float, ...], ...]) -> bool:
+        return one == other or all(
+            norm(a, v) <= 1 + 1e-9 for a, b in ((one, other), (other, one)) for v in b
+        )  # fmt: skip
+
+    whole = {i: hull_of(kept) for i in kept}
+    own = {i: hull_of(part) for part in nx.connected_components(kept) for i in part}
+    for hull, body in (("graph", whole), ("component", own)):
+        pairs = [
+            [i, j]
+            for i, j in itertools.combinations(sorted(kept), 2)
+            if equal(body[i], body[j]) and norm(body[i], between(i, j)) <= 1 + 1e-9
+        ]
+        assert graphs.protected_pairs(domain, kept, hull=hull).tolist() == pairs
+        expected = {i: 1 + sum(i in pair for pair in pairs) for i in sorted(kept)}
+        assert graphs.degree_of_protection(domain, kept, hull=hull) == expected
+        assert {i: graphs.degree_of_protection(domain, kept, i, hull=hull) for i in expected} == expected
+        assert graphs.exposed(domain, kept, hull=hull).tolist() == [i for i, count in expected.items() if count == 1]
+    level = max((norm(whole[i], between(i, j)) for i, j in itertools.combinations(sorted(kept), 2)), default=0.0)
+    K = graphs.sensitivity_hull(domain, kept)
+    assert graphs.hull_level(domain, K, "0.5", support=sorted(kept)) == pytest.approx(0.5 * level, rel=1e-9)
 
 
 def test_the_pairs_that_a_hull_protects_make_an_equal_policy() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_examples import ANSWERS, states, under
+from scipy import spatial
 
 import mechdesign as md
 from mechdesign import graphs
@@ -91,6 +92,85 @@ def test_only_the_exhaustive_search_is_sure_to_find_the_least() -> None:
     points = around((5, 2), (0, -3), (3, -3))
     assert graphs.repair(points, SQUARE, "best").hull_after.volume == 32
     assert graphs.repair(points, SQUARE, "exhaustive").hull_after.volume == 11
+
+
+# A second way: hulls by SciPy, exposure and the cost of an edge by their definitions.
+
+
+def body_of(vectors: np.ndarray) -> tuple[int, float]:
+    """Return the dimension and the volume of the hull of ±vectors in one or two dimensions."""
+    dimension = int(np.linalg.matrix_rank(vectors)) if len(vectors) else 0
+    if dimension < 2:
+        return dimension, 2 * np.linalg.norm(vectors, axis=1).max(initial=0) * dimension
+    return dimension, float(spatial.ConvexHull(np.concatenate((vectors, -vectors))).volume)
+
+
+def contains(vectors: np.ndarray, v: np.ndarray) -> bool:
+    dimension, volume = body_of(vectors)
+    larger, grown = body_of(np.concatenate((vectors, v[None])))
+    return larger == dimension and grown <= volume * (1 + 1e-9)
+
+
+def parts_of(points: np.ndarray, graph: nx.Graph, hull: str) -> list[tuple[list[int], np.ndarray]]:
+    """Return the nodes that share a hull, and the differences along their edges."""
+    parts = [sorted(graph)] if hull == "graph" else [sorted(part) for part in nx.connected_components(graph)]
+    return [(part, np.array([points[i] - points[j] for i, j in graph.subgraph(part).edges])) for part in parts]
+
+
+def exposed_by_definition(points: np.ndarray, graph: nx.Graph, hull: str) -> list[int]:
+    alone = [node for node in sorted(graph) if not graph.degree(node)]
+    ((_, vectors),) = parts_of(points, graph, "graph")
+    if hull == "component":
+        # No noise at all: who is released exactly is hidden by others at the same place.
+        vectors, others = np.zeros((0, points.shape[1])), alone
+    else:
+        others = sorted(graph)
+    vectors = vectors.reshape(-1, points.shape[1])
+    return [i for i in alone if not any(contains(vectors, points[j] - points[i]) for j in others if j != i)]
+
+
+def cost(points: np.ndarray, graph: nx.Graph, edge: tuple[int, int], hull: str) -> tuple[float, ...]:
+    """Return the volumes over all nodes after an edge, by dimension from the highest, and the length of the edge."""
+    larger = nx.Graph(graph)
+    larger.add_edge(*edge)
+    total = [0.0] * (points.shape[1] + 1)
+    for part, vectors in parts_of(points, larger, hull):
+        dimension, volume = body_of(vectors.reshape(-1, points.shape[1]))
+        total[points.shape[1] - dimension] += len(part) * volume
+    length = float(np.linalg.norm(points[edge[0]] - points[edge[1]]))
+    return tuple(round(each, 7) for each in (*total[:-1], length))
+
+
+def added_by_definition(points: np.ndarray, graph: nx.Graph, method: str, hull: str) -> list[tuple[int, int]]:
+    graph, added = nx.Graph(graph), []
+    while pending := exposed_by_definition(points, graph, hull):
+        for i in pending:
+            left = exposed_by_definition(points, graph, hull)
+            starts = left if method == "best" else [i] if i in left else []
+            edges = [(start, j) for start in starts for j in sorted(graph) if j != start]
+            if edges:
+                from_cost = -1 if method == "nearest" else 0
+                edge = min(edges, key=lambda edge: (cost(points, graph, edge, hull)[from_cost:], edge))
+                added.append(edge)
+                graph.add_edge(*edge)
+    return added
+
+
+@pytest.mark.parametrize("hull", ["graph", "component"])
+def test_greedy_repairs_add_the_edges_of_least_cost(hull: str) -> None:
+    dice = np.random.default_rng(3)
+    lengths = set()
+    for trial in range(14):
+        n, d = int(dice.integers(3, 7)), 1 + (trial % 3 > 0)
+        places = dice.integers(-3, 4, (n, d)).astype(float)
+        pairs = [pair for pair in itertools.combinations(range(n), 2) if dice.random() < 0.2]
+        graph, points = graphs.from_edges(n, pairs), md.Domain.from_points(places)
+        assert graphs.exposed(points, graph, hull).tolist() == exposed_by_definition(places, graph, hull)
+        for method in ("area", "nearest", "best"):
+            found = graphs.repair(points, graph, method, hull=hull).added
+            assert list(found) == added_by_definition(places, graph, method, hull), (trial, method)
+            lengths.add(len(found))
+    assert len(lengths) > 2
 
 
 def least_by_enumeration(points: np.ndarray, graph: nx.Graph, hull: str) -> tuple[float, ...]:
