@@ -22,18 +22,18 @@ def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.M | re.S)
 
 
-@pytest.mark.parametrize("code", blocks("python"), ids=lambda code: code.split("(")[0].splitlines()[-1][:20])
-def test_python_examples_run(code, tmp_path, monkeypatch, capsys):
+@pytest.mark.slow
+def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
-    exec(compile(code, "README.md", "exec"), names)
-    if "design" in names:
-        certificate = names["design"].certificate
-        assert certificate.holds
-        assert certificate.relative_gap <= 1e-6
-        assert md.verify(tmp_path / "city").holds
+    for code in blocks("python"):
+        exec(compile(code, "README.md", "exec"), names)
+    assert names["design"].certificate.holds
+    assert names["design"].certificate.relative_gap <= 1e-6
+    assert md.verify(tmp_path / "city").holds
 
 
+@pytest.mark.slow
 def test_the_specification_designs_and_verifies(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (specification,) = blocks("toml")
@@ -49,21 +49,6 @@ def test_the_specification_designs_and_verifies(tmp_path, monkeypatch):
         assert result.exit_code == 0, result.output
 
 
-def test_it_is_short_and_begins_with_two_commands():
-    assert len(re.findall(r"\w+", README)) <= 1000
-    first = re.search(r"^```\n(.*?)^```", README, flags=re.M | re.S)[1].splitlines()
-    assert first == [
-        "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/mechdesign design",
-        ".venv/bin/pytest",
-    ]
-    assert README.count("<!-- results") == 1
-
-
 def test_measured_numbers_are_those_that_are_stored():
     assert "<!-- results" in README
     assert with_tables(README) == README
-
-
-def test_every_link_points_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert (PROJECT / target).exists(), target
