@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import run
+from cli_examples import assert_wrong_usage, leave_pictures_blank, run, well, write
 
 import mechdesign as md
 from mechdesign.certify import _bundle as bundle
@@ -58,6 +58,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile") / "city"
     with pytest.MonkeyPatch.context() as patched:
         leave_checks_out(patched)
+        leave_pictures_blank(patched)
         saving.save(replace(made([f"home{BAD}", f"pub{BAD}", "'=x"], f"title{BAD}"), origin=origin), folder)
     return folder
 
@@ -80,37 +81,28 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0].strip("\x1b[2J\r\x08\x07")[:8])
-def test_no_command_writes_what_a_terminal_obeys(hostile: Path, command: tuple[str, ...]) -> None:
-    said = run(*(part.format(hostile) if part == "{}" else part for part in command))
-    for text in (said.stdout, said.stderr):
-        assert text.replace("\n", "").isprintable()
-        assert not any(line.startswith(("home verifies", "home: every claim")) for line in text.splitlines())
-
-
-def test_the_check_can_fail(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_command_writes_what_a_terminal_obeys(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for command in COMMANDS:
+        said = run(*(part.format(hostile) if part == "{}" else part for part in command))
+        for text in (said.stdout, said.stderr):
+            assert text.replace("\n", "").isprintable(), command
+            assert not any(line.startswith(("home verifies", "home: every claim")) for line in text.splitlines())
+    # Without the console that escapes them, the codes would be there.
     monkeypatch.setattr(console, "escape", lambda text, **_: text)
     assert "\x1b[2J" in run("inspect", hostile).stdout
 
 
-@pytest.mark.parametrize("command", ["inspect", "verify", "audit"])
-def test_json_stays_json(hostile: Path, command: str) -> None:
-    said = run(command, hostile, "--json").stdout
-    assert said.replace("\n", "").isprintable()
-    found = json.loads(said)
-    if command == "inspect":
-        assert f"title{BAD}" in found.values()
+def test_json_stays_json_and_nothing_is_exported(hostile: Path) -> None:
+    for command in ("inspect", "verify", "audit"):
+        said = run(command, hostile, "--json").stdout
+        assert said.replace("\n", "").isprintable(), command
+        assert (f"title{BAD}" in json.loads(said).values()) == (command == "inspect")
+    for form in ("csv", "json", "js", "geojson"):
+        assert form in FORMATS
+        assert_wrong_usage({f"export {hostile} --format {form}": "contains U+001B"})
 
 
-@pytest.mark.parametrize("name", ["csv", "json", "js", "geojson"])
-def test_nothing_is_exported_of_them(hostile: Path, name: str) -> None:
-    said = run("export", hostile, "--format", name)
-    assert (said.exit_code, said.stdout) == (2, "")
-    assert "contains U+001B" in said.stderr
-    assert FORMATS[name]
-
-
-def test_designs_and_bundles_are_not_made_with_them(tmp_path: Path) -> None:
+def test_designs_and_bundles_are_not_made_with_them(tmp_path: Path, blank_pictures: None) -> None:
     for labels, title, path in ((["a", "b"], "t\x1b", "title"), (["a", "b\u202e"], "", r"secrets.labels\[1\]")):
         with pytest.raises(InputError, match=f"^{path}: contains U"):
             made(labels, title)
@@ -139,28 +131,26 @@ PLACES = 'csv = { path = "p.csv", x = "x", y = "y", label = "l" }'
 LINE = 'points = [[0, 0], [1, 0]]\nlabels = ["home", "{}"]'
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (SPEC.format(title="a\\u001b", domain="line = 3"), "title: contains U+001B"),
-        (SPEC.format(title="a\\n", domain="line = 3"), "title: contains U+000A"),
-        (SPEC.format(title="", domain=LINE.format("b\\u202e")), "labels[1]: contains U+202E"),
-        (SPEC.format(title="", domain=LINE.format("b\\t")), "labels[1]: contains U+0009"),
-        (SPEC.format(title="", domain='line = 3\nunit = "k\\u0007"'), "unit: contains U+0007"),
-        (SPEC.format(title="", domain="line = 3") + '[solver.options]\n"a\\u009b" = 1\n', "contains U+009B"),
-        (SPEC.format(title="", domain=PLACES), "row 2, column l contains U+001B"),
-    ],
-)  # fmt: skip
-def test_specifications_are_refused_before_anything_is_solved(tmp_path: Path, text: str, words: str) -> None:
-    (tmp_path / "p.csv").write_text("x,y,l\n0,0,home\n1,0,b\x1b[2J\n")
-    (tmp_path / "s.toml").write_text(text, encoding="utf-8")
-    for command in ("design", "policy"):
-        said = run(command, tmp_path / "s.toml", *(("-o", tmp_path / "d") if command == "design" else ()))
-        assert said.exit_code == 2
-        assert words in said.stderr
-    sweep = text + '[sweep]\n"privacy.0.epsilon" = [1, 2]\n'
-    (tmp_path / "w.toml").write_text(sweep, encoding="utf-8")
-    assert words in run("sweep", tmp_path / "w.toml", "-o", tmp_path / "w").output.replace("\n", " ")
+SPECIFICATIONS = {
+    "escape": (SPEC.format(title="a\\u001b", domain="line = 3"), "title: contains U+001B"),
+    "line": (SPEC.format(title="a\\n", domain="line = 3"), "title: contains U+000A"),
+    "direction": (SPEC.format(title="", domain=LINE.format("b\\u202e")), "labels[1]: contains U+202E"),
+    "tab": (SPEC.format(title="", domain=LINE.format("b\\t")), "labels[1]: contains U+0009"),
+    "unit": (SPEC.format(title="", domain='line = 3\nunit = "k\\u0007"'), "unit: contains U+0007"),
+    "key": (SPEC.format(title="", domain="line = 3") + '[solver.options]\n"a\\u009b" = 1\n', "contains U+009B"),
+    "table": (SPEC.format(title="", domain=PLACES), "row 2, column l contains U+001B"),
+}
+
+
+def test_specifications_are_refused_before_anything_is_solved() -> None:
+    write("x,y,l\n0,0,home\n1,0,b\x1b[2J\n", "p.csv")
+    lines = {}
+    for name, (text, says) in SPECIFICATIONS.items():
+        write(text, f"{name}.toml")
+        write(text + '[sweep]\n"privacy.0.epsilon" = [1, 2]\n', f"{name}-sweep.toml")
+        for line in (f"design {name}.toml", f"policy {name}.toml", f"sweep {name}-sweep.toml"):
+            lines[line] = says
+    assert_wrong_usage(lines)
 
 
 def test_policies_of_tables_are_refused_too() -> None:
@@ -184,8 +174,8 @@ class Page(HTMLParser):
 
 
 def test_modules_stand_in_pages(tmp_path: Path) -> None:
-    saving.save(made([SCRIPT, "b", "<!--"], SCRIPT), tmp_path / "city")
-    assert run("export", tmp_path / "city", "-o", tmp_path / "c.mjs").exit_code == 0
+    made([SCRIPT, "b", "<!--"], SCRIPT).save("city")
+    well("export", "city", "-o", "c.mjs")
     module = (tmp_path / "c.mjs").read_text(encoding="utf-8")
     for text in (module, _block({"a": SCRIPT})):
         page = Page()
@@ -204,7 +194,7 @@ NAMES = ["=1+1", "+5", "@x", "-a", "'s-Gravenhage", "'=1", "home", "-1,2", "\u05
 
 def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: Path) -> None:
     found = made(NAMES)
-    saving.save(found, tmp_path / "city")
+    found.save(tmp_path / "city")
     table = tmp_path / "city" / "channel.csv"
     with table.open(encoding="utf-8", newline="") as lines:
         first = [row[0] for row in csv.reader(lines)]
@@ -225,7 +215,7 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
     assert {row["observable"] for row in csv.DictReader(sampled.splitlines())} <= set(first[1:])
 
 
-def test_releases_from_tables_keep_their_labels(tmp_path: Path) -> None:
+def test_releases_from_tables_keep_their_labels(tmp_path: Path, blank_pictures: None) -> None:
     domain = md.tables.Domain({"=name": ["=1", "+2", "'a", "b"]})
     released = md.tables.release_histogram(["=1", "+2", "'a"], md.tables.Policy.full(domain), 1)
     saving.save(released, tmp_path)
