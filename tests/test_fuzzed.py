@@ -17,15 +17,14 @@ def targets() -> dict[str, fuzz.Target]:
     return fuzz.targets()
 
 
-@pytest.mark.parametrize("folder", FOUND, ids=[folder.name for folder in FOUND])
-def test_what_found_something_ends_in_a_typed_error(
-    tmp_path: Path, folder: Path, targets: dict[str, fuzz.Target]
-) -> None:
-    files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    (name,) = [name for name in targets if folder.name.startswith(name.replace(" ", "-") + "-")]
-    outcome, reason = fuzz.tried(targets[name], files, tmp_path)
-    assert not reason
-    assert outcome.endswith("Error")
+def test_what_found_something_ends_in_a_typed_error(tmp_path: Path, targets: dict[str, fuzz.Target]) -> None:
+    assert FOUND
+    for folder in FOUND:
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        (name,) = [name for name in targets if folder.name.startswith(name.replace(" ", "-") + "-")]
+        outcome, reason = fuzz.tried(targets[name], files, tmp_path)
+        assert not reason, folder.name
+        assert outcome.endswith("Error"), folder.name
 
 
 def test_every_reader_reads_what_is_right_and_refuses_what_is_not(
@@ -34,17 +33,10 @@ def test_every_reader_reads_what_is_right_and_refuses_what_is_not(
     dice = random.Random(7)
     for name, target in targets.items():
         assert fuzz.tried(target, target.files, tmp_path) == ("read", ""), name
-        for _ in range(6):
+        for _ in range(4):
             file = dice.choice(target.changed)
             files = {**target.files, file: fuzz.changed(target.files[file], file, dice)}
             if target.repair is not None:
                 target.repair(files)
             _, reason = fuzz.tried(target, files, tmp_path)
             assert not reason, f"{name}: {reason}"
-
-
-def test_a_finding_is_found(tmp_path: Path) -> None:
-    def divide(_: Path) -> float:
-        return 1 / 0
-
-    assert fuzz.tried(fuzz.Target({}, (), divide), {}, tmp_path)[0] == "found"

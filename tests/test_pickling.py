@@ -26,6 +26,7 @@ solver.options = { presolve = "off" }
 """
 
 
+@pytest.fixture(scope="module")
 def classes() -> list[type[Exception]]:
     """Return every class of error and warning of ours, wherever it stands."""
     for found in pkgutil.walk_packages(md.__path__, "mechdesign."):
@@ -52,10 +53,9 @@ def made(sort: type[Exception]) -> Exception:
     return sort("a message")
 
 
-def test_every_error_comes_back_from_another_process_as_it_was():
-    found = classes()
-    assert len(found) > 40
-    for sort in found:
+def test_every_error_comes_back_from_another_process_as_it_was(classes):
+    assert len(classes) > 40
+    for sort in classes:
         error = made(sort)
         error.add_note("noted")
         for back in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
@@ -75,12 +75,26 @@ class Own(errors.InputError):
         self.number = number
 
 
-@pytest.mark.parametrize("value", [lambda: 0, threading.Lock(), (each for each in ())])
-def test_a_value_that_cannot_be_pickled_goes_as_its_text(value):
-    error = errors.InputError("x", "is wrong", value=value)
-    back = pickle.loads(pickle.dumps(error))
-    assert str(back) == str(error)
-    assert str(back.value) == repr(value)[:120]
+def test_a_value_that_cannot_be_pickled_goes_as_its_text():
+    for value in (lambda: 0, threading.Lock(), (each for each in ())):
+        error = errors.InputError("x", "is wrong", value=value)
+        back = pickle.loads(pickle.dumps(error))
+        assert str(back) == str(error)
+        assert str(back.value) == repr(value)[:120]
+
+
+def test_errors_are_also_those_of_python_that_callers_catch(classes):
+    bases = {
+        "InputError": ValueError,
+        "StateError": ValueError,
+        "ExportError": OSError,
+        "MissingDependencyError": ImportError,
+        "SpecificationError": md.errors.InputError,
+        "TimeLimitError": md.errors.SolverError,
+        "SolverInterruptedError": md.errors.SolverError,
+    }
+    known = {sort.__name__: sort for sort in classes}
+    assert [name for name, base in bases.items() if not issubclass(known[name], base)] == []
 
 
 def test_what_is_designed_can_be_pickled_and_copied():
