@@ -157,13 +157,6 @@ def metric_program(n: int) -> LinearProgram:
 # ------------------------------------------------------------------------------------------------- known answers
 
 
-@pytest.fixture
-def pdlp_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let PDLP run in this process, where it does not wait for another one to start."""
-    here = replace(registry.find("highs-pdlp"), apart=INF, deaf=False)
-    monkeypatch.setitem(registry._SOLVERS, "highs-pdlp", here)
-
-
 # The methods of a wrapper with the programs they solve. The last two of CVXPY are HiGHS again.
 WRAPPERS = [
     pytest.param(solvers, programs, id=solvers[0])

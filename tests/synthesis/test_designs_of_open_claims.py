@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import oracle
 import pytest
-from scipy.optimize import linprog
+from cli_examples import leave_pictures_blank
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.certify._claims import Floor, PairBound
@@ -35,57 +38,17 @@ def doubt(minimum: float | str, prior: np.ndarray | None = BELIEF) -> ClaimedPri
 
 def least(problem: md.Problem) -> float:
     """Return the least expected or worst cost, from an independent program built from the claims."""
-    n, m = problem.cost.shape
-    floors = [claim for claim in problem.claims if isinstance(claim, Floor)]
-    width = n * m + m * len(floors) + 1
-    permitted = np.isfinite(problem.cost)
-    costs = np.where(permitted, problem.cost, 0.0)
-    rows, limits = [], []
+    factors, floors = [], []
     for claim in problem.claims:
-        if isinstance(claim, PairBound):
-            factors = [Fraction(a, b) for a, b in zip(*claim.factors_below(62), strict=True)]
-            for s, t, factor in zip(claim.sources.tolist(), claim.targets.tolist(), factors, strict=True):
-                for o in range(m):
-                    row = np.zeros(width)
-                    row[s * m + o], row[t * m + o] = 1.0, -float(factor)
-                    rows.append(row)
-                    limits.append(0.0)
-    for index, floor in enumerate(floors):
-        prior = floor.prior_or(problem.prior)
-        xs = n * m + index * m
-        for o in range(m):
-            for estimate in floor.error:
-                row = np.zeros(width)
-                row[xs + o] = 1.0
-                row[o : n * m : m] = -prior * estimate
-                rows.append(row)
-                limits.append(0.0)
-        row = np.zeros(width)
-        row[xs : xs + m] = -1.0
-        rows.append(row)
-        limits.append(-float(floor.minimum))
-    objective = np.zeros(width)
-    if problem.objective == "worst":
-        objective[-1] = 1.0
-        for s in range(n):
-            row = np.zeros(width)
-            row[s * m : (s + 1) * m], row[-1] = costs[s], -1.0
-            rows.append(row)
-            limits.append(0.0)
-    else:
-        objective[: n * m] = (problem.prior[:, None] * costs).ravel()
-    sums = np.zeros((n, width))
-    for s in range(n):
-        sums[s, s * m : (s + 1) * m] = 1.0
-    bounds = [(0, None if allowed else 0) for allowed in permitted.ravel()] + [(None, None)] * (width - n * m)
-    found = linprog(objective, np.array(rows), limits, sums, np.ones(n), bounds, method="highs-ds")
-    assert found.status == 0
-    return float(found.fun)
+        if isinstance(claim, Floor):
+            floors.append((float(claim.minimum), claim.error, claim.prior_or(problem.prior)))
+        elif isinstance(claim, PairBound):
+            bounds = [float(Fraction(a, b)) for a, b in zip(*claim.factors_below(62), strict=True)]
+            factors += list(zip(claim.sources.tolist(), claim.targets.tolist(), bounds, strict=True))
+    return oracle.least(problem.prior, problem.cost, factors, floors, problem.objective)
 
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
-@pytest.mark.parametrize("solver", ["highs-simplex", "block"])
-@pytest.mark.parametrize("objective", ["expected", "worst"])
 @pytest.mark.parametrize(
     "requirements",
     [
@@ -96,6 +59,7 @@ def least(problem: md.Problem) -> float:
     ],
     ids=["ratios", "doubt", "both", "all"],
 )
+@each_row(("objective", "solver"), itertools.product(["expected", "worst"], ["highs-simplex", "block"]))
 def test_least_costs(requirements: list[Requirement], objective: str, solver: str) -> None:
     problem = md.Problem(PRIOR, LINE, requirements, objective)
     made = md.design(problem, solver=solver, tolerance=1e-9)
@@ -140,7 +104,7 @@ def test_the_largest_floor_is_that_of_its_own_prior() -> None:
 FORBIDDEN = np.where(np.arange(4)[:, None] // 2 == np.arange(4) // 2, LINE, np.inf)
 
 
-@pytest.mark.parametrize("prior", [BELIEF, np.array([0.0, 0.0, 0.4, 0.6]), np.array([1.0, 0, 0, 0])])
+@each_row("prior", [BELIEF, np.array([0.0, 0.0, 0.4, 0.6]), np.array([1.0, 0, 0, 0])])
 def test_parts_with_disjoint_answers_share_a_floor_with_its_own_prior(prior: np.ndarray) -> None:
     """Secrets 0, 1 and 2, 3 have disjoint answers; the largest floor is the sum over both parts."""
     near = ratios(Fraction(3), [[0, 1], [1, 0], [2, 3], [3, 2]])
@@ -164,7 +128,8 @@ def test_a_floor_on_a_part_of_probability_zero_needs_one_program() -> None:
     assert made.certificate.relative_gap < 1e-6
 
 
-def test_one_requirement_may_make_several_claims(tmp_path: Path) -> None:
+def test_one_requirement_may_make_several_claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_pictures_blank(monkeypatch)
     claims = [
         Stated.ratios("guarded", Fraction(5, 2), NEIGHBOURS),
         Stated.floor("guarded", Fraction(1, 2), LINE, BELIEF, part=1),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.certify import second_verifier
@@ -84,7 +84,7 @@ ISOLATED: dict[str, tuple[list[Requirement], str, tuple[int, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("requirements", "message", "revealed"), ISOLATED.values(), ids=ISOLATED)
+@each_row(("requirements", "message", "revealed"), ISOLATED.values())
 def test_isolated_secrets_are_refused_unless_accepted(
     requirements: list[Requirement], message: str, revealed: tuple[int, ...]
 ) -> None:
@@ -171,7 +171,7 @@ def test_distortion_alone_bounds_no_pair_and_warns() -> None:
     md.design(problem(md.DistortionPrivacy("0.4", DISTANCE), md.MetricPrivacy(1, DISTANCE)))
 
 
-@pytest.mark.parametrize(("epsilon", "said"), [("42.97", False), ("42.98", True), ("800", True)])
+@each_row(("epsilon", "said"), [("42.97", False), ("42.98", True), ("800", True)])
 def test_a_bound_of_2_to_the_62_gives_no_noticeable_protection(epsilon: str, said: bool) -> None:
     """2^62 is e^42.975: an ε per metre instead of per km soon exceeds it."""
     line = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
@@ -192,7 +192,7 @@ def test_one_noticeable_bound_suffices() -> None:
         md.design(md.Problem(np.full(3, 1 / 3), line, [md.MetricPrivacy(1, line)]))
 
 
-@pytest.mark.parametrize("isolated", ["repair", "hull", "accept", "", None, True, 1])
+@each_row("isolated", ["repair", "hull", "accept", "", None, True, 1])
 def test_other_values_of_isolated_are_refused(isolated: object) -> None:
     with pytest.raises(InputError, match=r'^isolated: is not known.*must be "refuse" or "release"'):
         md.design(problem(md.MetricPrivacy(1, DISTANCE)), isolated=isolated)  # type: ignore[arg-type]
@@ -259,13 +259,3 @@ def test_isolated_secrets_follow_the_definition() -> None:
 
 def test_there_is_no_warning_without_a_reason() -> None:
     assert describe_disclosure(problem(md.MetricPrivacy(1, DISTANCE)), ()) == ()
-
-
-def test_the_checks_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the search for isolated secrets nothing is refused, and without revealed secrets there is no warning."""
-    nobody: Callable[..., np.ndarray] = lambda *_: np.zeros(0, dtype=np.int64)  # noqa: E731
-    monkeypatch.setattr("mechdesign.synthesis._isolation.find_untied", nobody)
-    with pytest.warns(RevealedWarning, match="6 of 6"):
-        md.design(problem())
-    monkeypatch.setattr("mechdesign.certify._certificate.revealed", lambda _: ())
-    assert md.design(problem()).certificate.revealed == ()

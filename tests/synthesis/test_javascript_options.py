@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.synthesis.formats._format import Exported
@@ -28,7 +29,7 @@ def module() -> Module:
     return Module(b"".join(FORMATS["js"].parts(exported)).decode())
 
 
-@pytest.mark.parametrize("more", [{"secret": 0}, {"secret": None}, {"x": 1.0}, {"x": 1.0, "y": 1.0}])
+@each_row("more", [{"secret": 0}, {"secret": None}, {"x": 1.0}, {"x": 1.0, "y": 1.0}])
 def test_a_place_is_given_in_one_form(module: Module, more: dict[str, Any]) -> None:
     for call in ("draw", "cell"):
         with pytest.raises(RuntimeError, match=r"give only one of \{lat, lon\}, \{x, y\} and \{secret\}"):
@@ -37,7 +38,7 @@ def test_a_place_is_given_in_one_form(module: Module, more: dict[str, Any]) -> N
     assert module.call("cell", PLACE | {"accuracy": 20}, {}) == 0
 
 
-@pytest.mark.parametrize("option", ["outsid", "Reach", "seed", "rng"])
+@each_row("option", ["outsid", "Reach", "seed", "rng"])
 def test_options_that_are_not_known_are_refused(module: Module, option: str) -> None:
     with pytest.raises(RuntimeError, match=rf"the option {option} is not known: options are random, outside"):
         module.draw(PLACE, BYTES, **{option: 1})

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cli_examples import run
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.certify import _bundle as bundle
@@ -45,18 +48,24 @@ distance = "euclidean"
 """
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory) -> Path:
+    """Give an export with a page, and the files that it was made of beside it, that nobody changes."""
+    folder = tmp_path_factory.mktemp("origin")
+    with contextlib.chdir(folder):
+        Path("c.csv").write_text(CHECKINS)
+        Path("s.toml").write_text(SPECIFICATION)
+        saving.save(md.read_spec("s.toml").design(), "made")
+    return folder / "made"
+
+
 @pytest.fixture
-def made(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    Path("c.csv").write_text(CHECKINS)
-    Path("s.toml").write_text(SPECIFICATION)
-    design = md.read_spec("s.toml").design()
-    saving.save(design, "made")
-    return tmp_path / "made"
+def made(original, tmp_path) -> Path:
+    return shutil.copytree(original, tmp_path / "made")
 
 
-def test_the_specification_the_user_and_omissions_are_stored(made):
-    origin = md.Design.load(made).origin
+def test_the_specification_the_user_and_omissions_are_stored(original):
+    origin = md.Design.load(original).origin
     assert origin is not None
     assert origin.specification == SPECIFICATION
     assert origin.prior == "check-ins in c.csv, user u1 only, 0.5 added to each count"
@@ -65,8 +74,8 @@ def test_the_specification_the_user_and_omissions_are_stored(made):
     assert Origin.from_json(json.loads(json.dumps(origin.to_json()))) == origin
 
 
-def test_verify_separates_proved_and_stated_facts(made):
-    said = run("verify", made).stdout
+def test_verify_separates_proved_and_stated_facts(original):
+    said = run("verify", original).stdout
     before, after = said.split("stated, and not proved")
     assert "e^(0.6·d(s, t)) p(o|t) for all 12 ordered pairs of secrets (s, t), and each of 4 answers o" in before
     assert "e^1.5 p(o|t) for " in before
@@ -77,35 +86,43 @@ def test_verify_separates_proved_and_stated_facts(made):
         assert word in after
 
 
-def test_the_report_contains_the_specification(made):
-    page = (made / "report.html").read_text()
+def test_the_report_contains_the_specification(original):
+    page = (original / "report.html").read_text()
     assert "power = 2\n[[privacy]]" in page
     assert "user u1 only, 0.5 added to each count" in page
     assert hashlib.sha256(CHECKINS.encode()).hexdigest() in page
 
 
-def test_other_data_have_other_digests(made):
-    first = json.loads((made / "certificate.json").read_text())["metadata"]["origin"]
+def test_other_data_have_other_digests(original, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     Path("c.csv").write_text(CHECKINS + "u2,40.76,-73.99\n")
+    Path("s.toml").write_text(SPECIFICATION)
+    first = json.loads((original / "certificate.json").read_text())["metadata"]["origin"]
     again = md.read_spec("s.toml").design()
     assert again.origin is not None
     assert again.origin.files != first["files"]
-    assert np.array_equal(again.problem.prior, md.Design.load(made).problem.prior)
+    assert np.array_equal(again.problem.prior, md.Design.load(original).problem.prior)
+
+
+def test_the_report_is_removed_when_a_newer_channel_is_written(made):
+    assert md.verify(made).holds
+    md.Design.load(made).save(made)
+    assert {path.name for path in made.iterdir()} == {"certificate.json", "channel.csv", "channel.npz", "dual.npz"}
 
 
 def test_a_missing_origin_is_reported_as_unknown(tmp_path):
     distance = np.array([[0.0, 1.0], [1.0, 0.0]])
     design = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)]))
-    saving.save(design, tmp_path / "made")
+    design.save(tmp_path / "made")
     assert md.Design.load(tmp_path / "made").origin is None
     assert "its source is not known" in run("verify", tmp_path / "made").stdout
 
 
-def test_a_claim_that_does_not_hold_is_not_among_the_proved(made):
-    design = md.Design.load(made)
+def test_a_claim_that_does_not_hold_is_not_among_the_proved(original):
+    design = md.Design.load(original)
     problem, channel, certificate = design.problem, design.channel, design.certificate
     assert len(describe_proof(problem, certificate)) == 3
-    evidence = bundle.read(made).evidence
+    evidence = bundle.read(original).evidence
     revealing = np.zeros_like(channel.numerators)
     np.fill_diagonal(revealing, 2**62)
     broken = md.certify.certify(
@@ -114,7 +131,7 @@ def test_a_claim_that_does_not_hold_is_not_among_the_proved(made):
     assert describe_proof(problem, broken) == ()
 
 
-@pytest.mark.parametrize("values", [None, {}, {"specification": 1, "prior": "", "files": {}, "notes": []}])
+@each_row("values", [None, {}, {"specification": 1, "prior": "", "files": {}, "notes": []}])
 def test_a_malformed_origin_is_refused(made, values):
     with pytest.raises(InputError):
         Origin.from_json(values)

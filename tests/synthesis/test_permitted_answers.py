@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from long import mostly_long
 from oracle import least_cost
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.certify import second_verifier
@@ -19,7 +20,6 @@ from mechdesign.certify._stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, MetricWarning, TimeLimitError
 from mechdesign.model._problem import largest_distortion
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
-from mechdesign.report import _saving as saving
 from mechdesign.solve._contract import Answer, Options, Solution, Status, measure
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._normal import normalise
@@ -122,7 +122,7 @@ def test_a_bound_with_the_factor_one_forbids_in_both_directions() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
-@pytest.mark.parametrize("factor", ["2.001", "1.999"])
+@each_row("factor", ["2.001", "1.999"])
 def test_bounds_that_require_a_probability_above_one(factor: str) -> None:
     """Two secrets with one answer each require the probability 1/g of a third secret: g >= 2 is feasible."""
     cost = [[0, INF], [INF, 0], [1, 2]]
@@ -190,7 +190,7 @@ def test_designs_are_verified_by_both_verifiers(tmp_path: Path) -> None:
     shared_in_part[2:, 1] = 1
     floor = md.DistortionPrivacy("0.3", 1 - np.eye(4))
     made = md.design(md.Problem([0.4, 0.3, 0.2, 0.1], shared_in_part, [GRAPH, floor], "worst"))
-    saving.save(made, tmp_path)
+    made.save(tmp_path)
     assert md.verify(tmp_path).differences(made.certificate) == ()
     assert second_verifier.prove(tmp_path)
 

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.certify._bracket import lower_bound
@@ -46,9 +47,9 @@ def proved(form, multipliers):
     return lower_bound(Evidence(constant, EXPONENT, asked.prior, asked.cost, asked.objective, stated, proof))
 
 
-@pytest.mark.parametrize("objective", ["expected", "worst"])
-@pytest.mark.parametrize("floor", [None, "0.8"])
-@pytest.mark.parametrize("share", [1e-9, 1e-6])
+@each_row("objective", ["expected", "worst"])
+@each_row("floor", [None, "0.8"])
+@each_row("share", [1e-9, 1e-6])
 def test_multipliers_that_are_too_large_are_polished(objective, floor, share):
     form, good, value = solved(problem(3, objective, floor))
     noise = 1 + share * np.random.default_rng(0).random(good.values.size)
@@ -84,7 +85,7 @@ def test_any_multipliers_prove_a_valid_bound():
         assert proved(form, polish_multipliers(form, wild)) <= value * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [10, 20])
+@each_row("epsilon", [10, 20])
 def test_steep_bounds_are_proved_by_the_simplex_method_too(epsilon):
     """At e^{ε d} of 10^8 HiGHS accepts poor multipliers; a magnified objective and polishing prove the optimum."""
     d = md.distances.euclidean(md.Domain.grid(4, 4, 4.0, 4.0))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 from long import mostly_long
+from refusals import Mistake, assert_refused
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.certify import second_verifier
@@ -32,6 +36,13 @@ def bell(places: np.ndarray) -> np.ndarray:
 
 def some_places(count: int) -> np.ndarray:
     return np.random.default_rng(5).uniform(0, 5, (count, 2))
+
+
+@functools.cache
+def designed(tolerance: float) -> tuple[md.Design, list[md.Progress]]:
+    """Return the design of the grid, and what it told meanwhile."""
+    told: list[md.Progress] = []
+    return md.design(problems()["grid"], rows="rays", tolerance=tolerance, progress=told.append), told
 
 
 def problems() -> dict[str, md.Problem]:
@@ -67,7 +78,7 @@ def test_a_floor_is_met_and_bracketed() -> None:
     cells = grid(4)
     distance = md.distances.euclidean(cells)
     prior = bell(cells)
-    for share, gap in ((0.5, 1e-2), (0.9, 6e-2)):
+    for share, gap in ((0.5, 2e-2), (0.9, 6e-2)):
         floor = md.DistortionPrivacy(share * float((distance @ prior).min()), distance)
         problem = md.Problem(prior, distance**2, [md.MetricPrivacy("0.7", distance), floor])
         optimum = md.design(problem, tolerance=1e-6).certificate
@@ -93,8 +104,7 @@ def test_two_floors_one_with_its_own_prior() -> None:
 
 
 def test_the_second_verifier_proves_it(tmp_path: Path) -> None:
-    problem = problems()["grid"]
-    md.design(problem, rows="rays", tolerance=5e-2).save(tmp_path / "rays")
+    designed(2e-2)[0].save(tmp_path / "rays")
     assert md.verify(tmp_path / "rays").holds
     assert second_verifier.prove(tmp_path / "rays")
 
@@ -110,7 +120,7 @@ def test_identical_secrets_are_merged() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
-@pytest.mark.parametrize("count", [1, 2, 3])
+@each_row("count", [1, 2, 3])
 def test_few_secrets(count: int) -> None:
     distance = md.distances.euclidean(grid(3)[:count])
     problem = md.Problem(np.full(count, 1 / count), distance, [md.MetricPrivacy("1", distance)])
@@ -130,14 +140,12 @@ def test_an_answer_forbidden_to_one_secret_is_given_by_none() -> None:
 
 
 def test_rare_observables_are_replaced() -> None:
-    found = md.design(problems()["grid"], rows="rays", tolerance=5e-2)
-    largest = found.channel.matrix.max(axis=0)
+    largest = designed(2e-2)[0].channel.matrix.max(axis=0)
     assert largest[largest > 0].min() > 1e-6
 
 
 def test_the_summary_describes_the_method() -> None:
-    told: list[md.Progress] = []
-    found = md.design(problems()["grid"], rows="rays", tolerance=2e-2, progress=told.append)
+    found, told = designed(2e-2)
     summary = found.summary
     assert (summary.solver, summary.rows_policy, summary.status) == ("rays", "rays", "optimal")
     assert summary.privacy_weight is not None
@@ -154,69 +162,59 @@ def test_a_time_limit_leaves_a_private_channel() -> None:
     assert found.status == "stopped at the time limit"
 
 
-def refused(problem: md.Problem, **settings: object) -> InputError:
-    with pytest.raises(InputError) as caught:
-        md.design(problem, rows="rays", **settings)
-    return caught.value
-
-
-def test_other_problems_are_refused() -> None:
+def test_other_problems_and_options_are_refused() -> None:
     cells = grid(3)
     distance, prior = md.distances.euclidean(cells), bell(cells)
-    private = md.MetricPrivacy("0.6", distance)
-    worst = refused(md.Problem(prior, distance, [private], objective="worst"))
-    assert worst.path == "rows"
-    assert "only the expected cost" in worst.problem
-    graph = refused(md.Problem(prior, distance, [md.GraphPrivacy("1", nx.path_graph(9))]))
-    assert "all pairs" in graph.problem
-    assert "auto" in graph.remedy
-
-
-def test_bounds_that_are_not_a_metric_are_refused() -> None:
-    cells = grid(3)
-    distance, prior = md.distances.euclidean(cells), bell(cells)
+    private, graph = md.MetricPrivacy("0.6", distance), md.GraphPrivacy("1", nx.path_graph(9))
     with pytest.warns(MetricWarning):
-        requirement = md.MetricPrivacy("0.6", distance**2)
-    squared = refused(md.Problem(prior, distance, [requirement]))
-    assert "requires a metric" in squared.problem
-    assert "a shorter path from" in str(squared.value)
+        squared = md.MetricPrivacy("0.6", distance**2)
+    plain = md.Problem(prior, distance, [private])
+
+    def refused(name: str, place: str, says: str, problem: md.Problem = plain, **settings: object) -> Mistake:
+        return Mistake(name, partial(md.design, problem, rows="rays", **settings), place, says, InputError)
+
+    assert_refused(
+        [
+            refused("worst", "rows", "only the expected cost", md.Problem(prior, distance, [private], "worst")),
+            refused("graph", "rows", "all pairs", md.Problem(prior, distance, [graph])),
+            refused("squares", "rows", "a shorter path from", md.Problem(prior, distance, [squared])),
+            refused("highs", "solver", "", solver="highs"),
+            refused("block", "solver", "", solver="block"),
+            refused("option", "options.presolve", "", options={"presolve": "off"}),
+        ]
+    )
+    with pytest.raises(TooLargeError, match="rays"):
+        md.design(plain, rows="rays", options={"memory": 1000})
     # Distances that are rounded separately still count as a metric.
     rounded = np.nextafter(distance, 0)
     assert md.design(md.Problem(prior, distance, [md.MetricPrivacy("0.6", rounded)]), rows="rays", tolerance=0.1)
 
 
-def test_unsupported_options_are_refused() -> None:
-    problem = problems()["grid"]
-    assert refused(problem, solver="highs").path == "solver"
-    assert refused(problem, solver="block").path == "solver"
-    assert refused(problem, options={"presolve": "off"}).path == "options.presolve"
-    with pytest.raises(TooLargeError, match="rays"):
-        md.design(problem, rows="rays", options={"memory": 1000})
-
-
 def test_two_runs_give_the_same_numbers() -> None:
-    first, second = (md.design(problems()["grid"], rows="rays", tolerance=2e-2) for _ in range(2))
+    first, second = designed(2e-2)[0], md.design(problems()["grid"], rows="rays", tolerance=2e-2)
     assert np.array_equal(first.channel.numerators, second.channel.numerators)
     assert first.certificate.lower_bound == second.certificate.lower_bound
 
 
 def test_a_lower_bound_of_exact_arithmetic() -> None:
     """The lower bound, evaluated in fractions, lies between the stated bound and the optimum."""
-    problem = problems()["places"]
+    places = some_places(12)
+    distance = md.distances.euclidean(places)
+    problem = md.Problem(bell(places), distance, [md.MetricPrivacy("0.6", distance)])
     found = md.design(problem, rows="rays", tolerance=5e-2)
     optimum = Fraction(md.design(problem, solver="highs-simplex", rows="all", tolerance=1e-9).certificate.expected_cost)
     assert 0 < Fraction(found.certificate.lower_bound) <= optimum
 
 
 def test_symmetry_changes_neither_the_optimum_nor_the_guarantee() -> None:
-    cells = grid(6)
+    cells = grid(4)
     distance = md.distances.euclidean(cells)
     problem = md.Problem(bell(cells), distance, [md.MetricPrivacy("0.6", distance)])
-    optimum = md.design(problem, tolerance=1e-6).certificate
+    optimum = md.design(problem, tolerance=1e-4).certificate
     for symmetry, order in ((True, 8), (False, 1)):
-        found = md.design(problem, rows="rays", tolerance=2e-2, options={"symmetry": symmetry})
+        found = md.design(problem, rows="rays", tolerance=5e-2, options={"symmetry": symmetry})
         assert found.summary.symmetries == order
-        assert found.certificate.relative_gap <= 2e-2
+        assert found.certificate.relative_gap <= 5e-2
         assert found.certificate.lower_bound <= optimum.expected_cost <= found.certificate.expected_cost * (1 + MARGIN)
 
 

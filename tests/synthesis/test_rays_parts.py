@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rows import each_row
 from scipy.optimize import linprog
 
 import mechdesign as md
@@ -37,7 +38,7 @@ def in_cone(rays: np.ndarray, metric: np.ndarray) -> bool:
     return bool((rays[:, :, None] <= np.exp(metric) * rays[:, None, :] * (1 + 1e-12)).all())
 
 
-@pytest.mark.parametrize("name", metrics())
+@each_row("name", metrics())
 def test_first_rays_are_in_the_cone(name: str) -> None:
     metric = 0.7 * metrics()[name]
     rays = make_first_rays(metric, lay_out(metric))
@@ -68,7 +69,7 @@ def test_the_closure_is_the_least_function_of_the_cone() -> None:
     assert np.allclose(extend_into_cone(found, np.arange(15), metric), found)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each_row("seed", range(4))
 def test_the_master_program_against_highs(seed: int) -> None:
     random = np.random.default_rng(seed)
     columns, cost = random.uniform(0, 1, (60, 12)), random.uniform(0.1, 1, 60)
@@ -108,7 +109,7 @@ def served(lack: np.ndarray, spare: np.ndarray, arrives: np.ndarray, choices: Ch
     return float(found.fun)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each_row("seed", range(6))
 def test_transport_against_highs(seed: int) -> None:
     random = np.random.default_rng(seed)
     lack, spare = random.uniform(0.1, 1, 5), random.uniform(0.01, 1, 9)
@@ -122,7 +123,7 @@ def test_transport_against_highs(seed: int) -> None:
     assert value == pytest.approx(found.lacking.sum(), abs=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each_row("seed", range(6))
 def test_transport_with_weights_to_choose_against_highs(seed: int) -> None:
     random = np.random.default_rng(seed)
     lack, spare = random.uniform(0.1, 1, 5), random.uniform(0.5, 1, 9)
@@ -141,7 +142,7 @@ def test_transport_without_spares() -> None:
     assert found.prices == pytest.approx([1, 1], abs=1e-3)
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 100])
+@each_row("count", [1, 2, 7, 8, 9, 100])
 def test_every_observable_is_in_one_batch(count: int) -> None:
     order = np.concatenate(list(_order_in_batches(count)))
     assert sorted(order.tolist()) == list(range(count))

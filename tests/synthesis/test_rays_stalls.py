@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rows import each_row
 from scipy.optimize import linprog
 
 import mechdesign as md
@@ -40,8 +41,7 @@ def random_costs(seed: int, count: int) -> md.Problem:
     return md.Problem(prior, cost, [md.MetricPrivacy(1, distance)])
 
 
-@pytest.mark.parametrize("make", [threshold, random_costs])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("make", "seed"), [(threshold, 0), (random_costs, 1)])
 def test_problems_of_the_guide_reach_the_tolerance(make: Any, seed: int) -> None:
     problem = make(seed, 14)
     found = md.design(problem, rows="rays", tolerance=0.05).certificate
@@ -53,8 +53,8 @@ def test_problems_of_the_guide_reach_the_tolerance(make: Any, seed: int) -> None
 
 # Bounds with the largest exponents give no protection.
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
-@pytest.mark.parametrize("epsilon", ["1e-100", "1e-16", "1e-12", "1e5", "1e100"])
-@pytest.mark.parametrize("count", [2, 5])
+@each_row("epsilon", ["1e-100", "1e-16", "1e-12", "1e5", "1e100"])
+@each_row("count", [2, 5])
 def test_exponents_at_both_ends(epsilon: str, count: int) -> None:
     distance = np.abs(np.subtract.outer(np.arange(float(count)), np.arange(float(count))))
     problem = md.Problem(np.full(count, 1 / count), distance, [md.MetricPrivacy(epsilon, distance)])
@@ -63,7 +63,7 @@ def test_exponents_at_both_ends(epsilon: str, count: int) -> None:
     assert found.relative_gap <= 0.01
 
 
-@pytest.mark.parametrize("scale", [1e-90, 1e90])
+@each_row("scale", [1e-90, 1e90])
 def test_distances_at_both_ends_are_laid_out_alike(scale: float) -> None:
     distance = scattered(3, 9)[0]
     layout, scaled = lay_out(distance), lay_out(scale * distance)
@@ -85,7 +85,7 @@ def skewed(seed: int, share: float) -> md.Problem:
 
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.BracketWarning")
-@pytest.mark.parametrize("seed", range(6))
+@each_row("seed", range(4))
 def test_floors_and_skewed_priors(seed: int) -> None:
     problem = skewed(seed, 0.8)
     found = md.design(problem, rows="rays", tolerance=0.02).certificate
@@ -114,7 +114,7 @@ def test_a_singular_matrix_ends_a_transport_problem_with_valid_flows(monkeypatch
     assert found.lacking.sum() > whole.lacking.sum()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each_row("seed", range(4))
 def test_a_master_program_whose_optimum_has_few_columns(seed: int) -> None:
     """All distances are equal: many columns coincide, and fewer columns than rows have positive weights."""
     form = normalise(threshold(seed, 20))

@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
@@ -36,6 +36,7 @@ def line(n, epsilon=1, floor=None):
     return md.Problem(np.full(n, 1 / n), d, requirements)
 
 
+@settings(max_examples=50)
 @given(st.integers(0, 10**6), st.sampled_from([1e-6, 0.01, 1, 30, 500]), st.sampled_from([None, 0.3, 0.6]))
 def test_any_matrix_becomes_a_channel_that_holds(seed, epsilon, floor):
     rng = np.random.default_rng(seed)
@@ -88,11 +89,6 @@ def test_a_missed_floor_is_met_exactly():
     found = rounded(problem, np.eye(3))
     value = distortion(found.numerators, 62, problem.prior, problem.claims[1].error)
     assert Fraction(1, 2) <= value <= Fraction(1, 2) + Fraction(1, 10**9)
-
-
-def test_a_matrix_that_is_not_finite_is_refused():
-    assert rounded(line(2), np.full((2, 2), np.nan)) is None
-    assert rounded(line(2), np.array([[1, np.inf], [0, 1]])) is None
 
 
 def test_a_check_that_never_passes_ends_the_search():

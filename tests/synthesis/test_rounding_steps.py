@@ -11,6 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import SolverError
@@ -37,7 +38,7 @@ ONE = 2**62
 UNIT = 2.0**-62
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_row("seed", range(20))
 def test_units_go_to_the_largest_remainders(seed: int) -> None:
     random = np.random.default_rng(seed)
     rows = random.random((4, 7)) ** random.integers(1, 30) * (random.random((4, 7)) < 0.8)
@@ -109,7 +110,7 @@ def least_weight(p: float, q: float, u: float, exponent: float) -> float:
     return violation / (violation + u * math.expm1(exponent)) if violation > 0 and u > 0 else 0.0
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each_row("seed", range(10))
 def test_the_weight_covers_violation_and_rounding(seed: int) -> None:
     random = np.random.default_rng(seed)
     k, m = 4, 3
@@ -304,7 +305,7 @@ def test_floors_are_met_with_increasing_weights_of_a_distribution() -> None:
     np.testing.assert_array_equal(asked[1], mixed([0, 0], 2.0**-50, np.array([0.5, 0.0, 0.5])))
 
 
-@pytest.mark.parametrize("constant", [CONSTANT, np.array([0.5, 0.0, 0.5])])
+@each_row("constant", [CONSTANT, np.array([0.5, 0.0, 0.5])])
 def test_an_unreachable_floor_ends_the_search(constant: np.ndarray) -> None:
     found, asked = met_with_floor(constant, Fraction(0))
     assert found is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base._deadline import Deadline, OutOfTimeError
@@ -26,8 +27,7 @@ def scattered(n: int, floor: float = 0.0) -> md.Problem:
     return md.Problem(prior, distance, wanted)
 
 
-@pytest.mark.parametrize("rows", ["all", "reduced", "near", "lazy"])
-@pytest.mark.parametrize("floor", [0.0, 0.5])
+@each_row(("rows", "floor"), [("all", 0.5), ("reduced", 0.0), ("near", 0.5), ("lazy", 0.0), ("lazy", 0.5)])
 def test_a_program_that_takes_longer_to_build_than_there_is_time_is_not_built(
     rows: str, floor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

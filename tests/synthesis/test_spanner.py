@@ -4,7 +4,7 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
@@ -62,6 +62,7 @@ def shortest(exponents, kept):
     return np.array([[lengths[s].get(t, np.inf) for t in range(len(exponents))] for s in range(len(exponents))])
 
 
+@settings(max_examples=50)
 @given(matrices())
 def test_irreducible_pairs_imply_the_rest_for_any_matrix(exponents):
     kept = mark_irreducible(exponents)
@@ -71,6 +72,7 @@ def test_irreducible_pairs_imply_the_rest_for_any_matrix(exponents):
     np.testing.assert_allclose(from_kept[off], closure[off], rtol=1e-11)
 
 
+@settings(max_examples=50)
 @given(matrices(), st.floats(1.0, 3.0))
 def test_the_dilation_is_what_paths_over_kept_pairs_guarantee(exponents, allowed):
     kept = mark_irreducible(exponents, allowed)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.solve._blocks.memory import Sparsity
@@ -37,7 +38,7 @@ def steps() -> np.ndarray:
 
 @pytest.mark.parametrize("objective", ["expected", "worst"])
 def test_costs_of_bounds_between_neighbours_match_highs(objective: str) -> None:
-    problem = md.Problem(PRIOR, WALKS[:, :20], [md.GraphPrivacy("0.6", STREETS)], objective)
+    problem = md.Problem(PRIOR, WALKS[:, :12], [md.GraphPrivacy("0.6", STREETS)], objective)
     found = md.design(problem, solver="block", tolerance=1e-4)
     other = md.design(problem, solver="highs-ipx", rows="all", tolerance=1e-6)
     assert found.certificate.holds
@@ -91,7 +92,7 @@ def test_few_and_many_bounds_are_reduced_alike(monkeypatch: pytest.MonkeyPatch) 
     assert found.sum() < np.isfinite(exponents).sum()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_row("seed", range(5))
 def test_raising_bound_by_bound_equals_raising_along_paths(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = rng.random((SIDE**2, 6)) ** rng.integers(1, 12)
