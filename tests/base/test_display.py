@@ -176,11 +176,14 @@ def test_modules_of_the_reference_are_clean():
     assert not untidy
 
 
+@each_row("name", ["prior", "answers", "errors", "costs", "requirements"])
+def test_figures_of_a_design_have_titles(design, name):
+    assert getattr(md.figures, name)(design).get_suptitle()
+
+
 def test_figures_of_a_design_are_written_as_files(design, tmp_path):
-    for draw in (md.figures.prior, md.figures.answers, md.figures.errors, md.figures.costs, md.figures.requirements):
-        assert draw(design).get_suptitle()
     figure = md.figures.prior(design)
-    for name in ("prior.svg", "prior.png", "prior.pdf"):
+    for name in ("prior.svg", "prior.pdf"):
         md.figures.save_figure(figure, tmp_path / name)
         assert (tmp_path / name).stat().st_size > 1000
     with pytest.raises(ExportError, match="must end with the suffix of a format"):

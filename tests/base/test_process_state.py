@@ -62,7 +62,7 @@ def test_figures_from_threads_leave_the_settings_as_they_were():
     line = md.Domain.grid(3, 1, 3.0, 1.0)
     before, filters = dict(matplotlib.rcParams), list(warnings.filters)
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda _: md.figures.graph(line, [[0, 1]]), range(4)))
+        list(pool.map(lambda _: md.figures.graph(line, [[0, 1]]), range(2)))
     assert dict(matplotlib.rcParams) == before
     assert warnings.filters == filters
 

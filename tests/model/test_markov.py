@@ -6,13 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import each_row
 
 from mechdesign.errors import InputError
 from mechdesign.model._markov import MarkovChain, smooth
 from mechdesign.model._prior import Prior
+
+FEW = settings(max_examples=50)
 
 
 def weights(smallest, largest=9):
@@ -77,6 +79,7 @@ def test_both_sides_of_the_tolerance(error, accepted):
 traces = st.lists(st.lists(st.integers(0, 3), max_size=12), max_size=5)
 
 
+@FEW
 @given(traces, st.sampled_from([0.0, 0.25, 2.0]))
 def test_from_traces_against_counting_by_hand(given_traces, smoothing):
     counts = [[Fraction(smoothing)] * 4 for _ in range(4)]
@@ -94,6 +97,7 @@ def test_from_traces_against_counting_by_hand(given_traces, smoothing):
         assert chain.matrix[i, j] == float(counts[i][j] / sum(counts[i]))
 
 
+@FEW
 @given(weights(0), st.data())
 def test_reverse_against_bayes(rows, data):
     chain, exact = chain_of(rows)
@@ -133,6 +137,7 @@ def assert_rows(matrix, exact):
         np.testing.assert_allclose(matrix[place], [float(x) for x in row], rtol=1e-13, err_msg=f"row {place}")
 
 
+@FEW
 @given(
     st.integers(1, 4).flatmap(
         lambda n: st.tuples(
@@ -169,6 +174,7 @@ def test_the_reverse_of_a_smoothed_chain():
     np.testing.assert_allclose(backward.unsmoothed().matrix[1], [0.9 / 0.95, 0.05 / 0.95], rtol=1e-14)
 
 
+@FEW
 @given(weights(1))
 def test_reversing_twice_from_the_stationary_distribution_gives_the_chain_back(rows):
     chain, _ = chain_of(rows)
@@ -182,6 +188,7 @@ def test_reverse_keeps_tiny_probabilities():
     assert chain.reverse([0.5, 0.5]).matrix[1].tolist() == [0.25, 0.75]
 
 
+@FEW
 @given(weights(1, 1000))
 def test_stationary_against_fractions(rows):
     chain, exact = chain_of(rows)
@@ -223,6 +230,7 @@ def test_stationary_is_refused_when_there_are_several():
         MarkovChain([[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).stationary()
 
 
+@FEW
 @given(weights(0), st.floats(1e-6, 10).map(Fraction))
 def test_smooth_is_equation_28(rows, s):
     chain, exact = chain_of(rows)

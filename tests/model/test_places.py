@@ -27,7 +27,7 @@ def problem(secrets: md.Domain, observables: md.Domain | None = None) -> md.Prob
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_cells_are_those_between_the_borders(data: st.DataObject) -> None:
     columns, rows = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
     width, height = data.draw(st.floats(0.1, 100)), data.draw(st.floats(0.1, 100))

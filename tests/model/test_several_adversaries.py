@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_examples import leave_pictures_blank
 from click.testing import CliRunner
 from rows import each_row
 from scipy.optimize import linprog
@@ -107,6 +108,11 @@ def test_two_floors_under_different_priors_against_an_independent_program(block)
             left = exact_floor(design.channel.numerators, own, error)
             assert left >= minimum
             assert Fraction(realised) <= left + Fraction(1, 10**15)
+
+
+@pytest.fixture(autouse=True)
+def blank(monkeypatch):
+    leave_pictures_blank(monkeypatch)
 
 
 def floors_of(tmp_path, **prior):

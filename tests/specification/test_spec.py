@@ -308,6 +308,7 @@ distance = "euclidean"
 """
 
 
+@pytest.mark.slow
 def test_checkins_in_new_york(data_folder):
     folder = data_folder / "foursquare_nyc_marc"
     specification = spec.parse(NEW_YORK, folder)
