@@ -6,32 +6,29 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_examples import run
+from cli_examples import assert_wrong_usage, run, well
 
 import mechdesign as md
 from mechdesign import specification as spec
 from mechdesign.specification.examples import EXAMPLES, find
 
 
-def test_all_examples_are_listed():
-    shown = run("examples")
-    assert shown.exit_code == 0
+def test_examples_are_listed_and_printed_with_their_comments() -> None:
+    shown = well("examples").stdout
+    assert EXAMPLES
     for example in EXAMPLES:
-        assert f"mechdesign {example.commands[0]} --example {example.name}" in shown.stdout
-        assert example.takes in shown.stdout
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_examples_are_printed_with_their_comments(example):
-    printed = run("examples", example.name).stdout
-    assert printed.startswith("# ")
-    assert printed == run("examples", example.file).stdout == example.text
-    # How to run it stands in it.
-    assert f"mechdesign {example.commands[0]}" in printed
+        assert f"mechdesign {example.commands[0]} --example {example.name}" in shown
+        assert example.takes in shown
+        printed = run("examples", example.name).stdout
+        assert printed == run("examples", example.file).stdout == example.text
+        assert printed.startswith("# ")
+        # How to run it stands in it.
+        assert f"mechdesign {example.commands[0]}" in printed
+    assert json.loads(well("info", "--schema").stdout) == spec.schema()
 
 
 @pytest.mark.parametrize("name", [each.name for each in EXAMPLES if "design" in each.commands])
-def test_examples_need_no_other_data(name):
+def test_examples_need_no_other_data(name: str) -> None:
     example = find(name)
     given = spec.parse(example.text)
     assert given.problem().title == given.title
@@ -43,65 +40,42 @@ def test_examples_need_no_other_data(name):
         assert given.release_settings.table.mechanism == "planar-isotropic"
 
 
-def test_the_districts_have_no_cell_alone():
-    shown = run("policy", "--example", "districts", "--no-repair", "--json")
-    assert shown.exit_code == 0, shown.output
-    assert json.loads(shown.stdout)["isolated"] == []
-    shown = run("policy", "--example", "districts", "--no-repair").stdout
-    assert "mechdesign design --example districts" in shown
-    made = run("design", "--example", "districts", "--no-report")
-    assert made.exit_code == 0, made.output
+def test_the_districts_have_no_cell_alone() -> None:
+    assert json.loads(well("policy", "--example", "districts", "--no-repair", "--json").stdout)["isolated"] == []
+    well("design", "--example", "districts", "--no-report")
     assert md.verify("mechanism").relative_gap < 1e-9
 
 
 @pytest.mark.slow
-def test_a_walk_is_released():
-    result = run("release", "--example", "walk")
-    assert result.exit_code == 0, result.output
-    assert "12 steps of 81 states" in result.stdout
-    assert "released/report.html" in result.stdout[result.stdout.index("\nnext") :]
+def test_a_walk_is_released() -> None:
+    shown = well("release", "--example", "walk").stdout
+    assert "12 steps of 81 states" in shown
+    assert "released/report.html" in shown[shown.index("\nnext") :]
     assert Path("released/release.json").exists()
-    Path("t.csv").write_text("state\n0\n")
-    own = run("release", "--example", "walk", "-o", "own")
-    assert own.exit_code == 0
 
 
-def test_traffic_leaks():
-    result = run("leakage", "--example", "traffic")
-    assert result.exit_code == 0, result.output
-    assert "mechdesign examples traffic > P.csv" in result.stdout
+def test_traffic_leaks() -> None:
+    shown = well("leakage", "--example", "traffic").stdout
+    assert "mechdesign examples traffic > P.csv" in shown
     Path("P.csv").write_text(find("traffic").text)
-    own = run("leakage", "P.csv", "--epsilon", 0.1, "--steps", 10)
-    assert own.stdout == result.stdout[: result.stdout.index("\nnext")]
-    assert run("leakage", "--example", "traffic", "--steps", 3).stdout.count("0.1 ") < result.stdout.count("0.1 ")
+    own = well("leakage", "P.csv", "--epsilon", 0.1, "--steps", 10).stdout
+    assert own == shown[: shown.index("\nnext")]
+    assert well("leakage", "--example", "traffic", "--steps", 3).stdout.count("0.1 ") < shown.count("0.1 ")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["examples", "town"], "NAME: is not known; found 'town'; must be one of city"),
-        (["design", "--example", "town"], "example: is not known"),
-        (["design", "--example", "traffic"], "--example traffic is for `mechdesign leakage`"),
-        (
-            ["policy", "--example", "city"],
-            "--example city is for `mechdesign design`; this command runs districts, walk",
-        ),
-        (["leakage", "--example", "city"], "is for `mechdesign design`; this command runs traffic"),
-        (["design", "s.toml", "--example", "city"], "not both"),
-        (["leakage", "P.csv", "--example", "traffic"], "not both"),
-        (["policy"], "or --example NAME"),
-        (["release"], "or --example NAME"),
-        (["release", "--example", "city"], "is for `mechdesign design`"),
-        (["leakage"], "or --example NAME"),
-    ],
-)
-def test_what_is_no_example(arguments, words):
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert words in " ".join(result.stderr.split())
-    assert not list(Path().iterdir())
-
-
-def test_the_schema_is_printed():
-    printed = json.loads(run("info", "--schema").stdout)
-    assert printed == spec.schema()
+def test_wrong_usage() -> None:
+    assert_wrong_usage(
+        {
+            "examples town": "NAME: is not known; found 'town'; must be one of city",
+            "design --example town": "example: is not known",
+            "design --example traffic": "--example traffic is for `mechdesign leakage`",
+            "policy --example city": "is for `mechdesign design`; this command runs districts, walk",
+            "leakage --example city": "is for `mechdesign design`; this command runs traffic",
+            "design s.toml --example city": "not both",
+            "leakage P.csv --example traffic": "not both",
+            "policy": "or --example NAME",
+            "release": "or --example NAME",
+            "release --example city": "is for `mechdesign design`",
+            "leakage": "or --example NAME",
+        }
+    )

@@ -9,12 +9,11 @@ import os
 import shutil
 import stat
 from pathlib import Path
-from typing import Any
 
 import pytest
+from cli_examples import assert_wrong_usage, contents, flat, run, well
 
 import mechdesign as md
-from mechdesign.cli import main
 from mechdesign.errors import InputError, LedgerError
 from mechdesign.leakage.accounting import begin_ledger, check_folders
 
@@ -26,17 +25,6 @@ ledger = {{ path = "{path}"{budget} }}
 """
 
 
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def run(*arguments: str) -> Any:
-    from click.testing import CliRunner
-
-    return CliRunner().invoke(main, [*arguments])
-
-
 def write(path: str = "l.json", budget: str = ", epsilon = 1", folder: str = ".") -> list[str]:
     Path(folder).mkdir(exist_ok=True)
     (Path(folder) / "s.toml").write_text(SPECIFICATION.format(path=path, budget=budget))
@@ -44,51 +32,42 @@ def write(path: str = "l.json", budget: str = ", epsilon = 1", folder: str = "."
     return ["blowfish", f"{folder}/s.toml", f"{folder}/t.csv", "--no-report"]
 
 
+def modes(*names: str) -> list[int]:
+    return [stat.S_IMODE(Path(name).stat().st_mode) for name in names]
+
+
 def test_a_ledger_is_begun_once_for_its_owner() -> None:
-    result = run("ledger", "new", "l.json", "--epsilon", "3")
-    assert result.exit_code == 0, result.output
-    assert f"begun     {Path('l.json').resolve()}" in result.stdout
-    assert [stat.S_IMODE(Path(name).stat().st_mode) for name in ("l.json", ".l.json.lock")] == [0o600, 0o600]
-    for more in ((), ("--again",)):
-        again = run("ledger", "new", "l.json", "--epsilon", "9", *more)
-        assert again.exit_code == 2
-        assert "exists already" in again.stderr
+    assert f"begun     {Path('l.json').resolve()}" in well("ledger", "new", "l.json", "--epsilon", "3").stdout
+    assert modes("l.json", ".l.json.lock") == [0o600, 0o600]
+    line = "ledger new l.json --epsilon 9"
+    assert_wrong_usage({line: "exists already", f"{line} --again": "exists already"})
     assert md.Ledger(path="l.json").epsilon == 3
     Path("l.json").unlink()
-    assert "--again" in run("ledger", "new", "l.json", "--epsilon", "9").stderr
-    assert not Path("l.json").exists()
-    anew = run("ledger", "new", "l.json", "--epsilon", "9", "--again")
-    assert "the records of an earlier ledger" in anew.stdout
+    assert_wrong_usage({line: "--again"})
+    assert "the records of an earlier ledger" in well(*line.split(), "--again").stdout
     assert md.Ledger(path="l.json").epsilon == 9
 
 
 def test_a_ledger_of_a_group_is_for_its_members() -> None:
     name = grp.getgrgid(os.getgid()).gr_name
-    assert run("ledger", "new", "l.json", "--epsilon", "3", "--group", name).exit_code == 0
+    well("ledger", "new", "l.json", "--epsilon", "3", "--group", name)
     md.Ledger(path="l.json").spend("a", "b", epsilon=1)
-    assert [stat.S_IMODE(Path(each).stat().st_mode) for each in ("l.json", ".l.json.lock")] == [0o660, 0o660]
+    assert modes("l.json", ".l.json.lock") == [0o660, 0o660]
     assert md.Ledger(path="l.json").remaining_epsilon == 2
-    refused = run("ledger", "new", "m.json", "--group", "no such group")
-    assert (refused.exit_code, Path("m.json").exists(), Path(".m.json.lock").exists()) == (2, False, False)
 
 
-@pytest.mark.parametrize("budget", ["-1", "x", "nan", ""])
-def test_a_budget_that_is_no_budget_makes_no_ledger(budget: str) -> None:
-    assert run("ledger", "new", "l.json", "--epsilon", budget).exit_code == 2
+def test_wrong_usage_makes_no_ledger() -> None:
+    lines = {f"ledger new m.json --epsilon {wrong}": "--epsilon" for wrong in ("-1", "x", "nan", "''")}
+    assert_wrong_usage({**lines, "ledger new m.json --group 'no such group'": "no such group"})
     assert list(Path().iterdir()) == []
 
 
 def test_a_specification_begins_its_ledger_and_says_where() -> None:
-    first = run(*write(), "-o", "one")
-    assert first.exit_code == 0, first.output
-    assert f"ledger {Path('l.json').resolve()} is created" in first.stderr.replace("\n", " ")
-    second = run(*write(), "-o", "two")
-    assert second.exit_code == 2
-    assert "is charged" in second.stderr
+    line = " ".join(write())
+    assert f"ledger {Path('l.json').resolve()} is created" in flat(well(*line.split(), "-o", "one").stderr)
+    assert_wrong_usage({f"{line} -o two": "is charged"})
     Path("l.json").unlink()
-    third = run(*write(), "-o", "three")
-    assert (third.exit_code, Path("l.json").exists()) == (2, False)
-    assert "ledger new" in third.stderr.replace("\n", " ")
+    assert_wrong_usage({f"{line} -o three": "ledger new"})
 
 
 @pytest.mark.parametrize("way", ["absolute", "above", "link", "dangling"])
@@ -111,40 +90,37 @@ def test_a_specification_makes_no_file_elsewhere(tmp_path: Path, way: str) -> No
 
 
 def test_a_ledger_without_a_budget_or_named_by_an_option_must_exist() -> None:
-    for budget, more in (("", ()), (", epsilon = 1", ("--ledger", "misspelt.json"))):
-        refused = run(*write(budget=budget), *more, "-o", "out")
-        assert refused.exit_code == 2
-        assert "ledger new" in refused.stderr.replace("\n", " ")
-    assert not [name for name in os.listdir() if name.endswith((".json", ".lock"))]
+    line = " ".join(write(budget=""))
+    assert_wrong_usage({f"{line} -o out": "ledger new"})
+    write()
+    assert_wrong_usage({f"{line} --ledger misspelt.json -o out": "ledger new"})
     begin_ledger("other.json", 2)
-    assert run(*write(), "--ledger", "other.json", "-o", "out").exit_code == 0
+    well(*line.split(), "--ledger", "other.json", "-o", "out")
     assert md.Ledger(path="other.json").remaining_epsilon == 1
     assert not Path("l.json").exists()
 
 
-@pytest.mark.parametrize(("lock", "ledger"), [(0o644, 0o600), (0o600, 0o644), (0o600, 0o602), (0o600, 0o660)])
-def test_files_that_every_user_can_open_are_left_and_said(lock: int, ledger: int) -> None:
-    begin_ledger("l.json", 1)
-    Path("l.json").chmod(ledger)
-    Path(".l.json.lock").chmod(lock)
-    said = run(*write(), "-o", "out").stderr.replace("\n", " ")
-    assert said.count("is open to every user") == said.count("chmod 600") == (ledger != 0o660)
-    assert [stat.S_IMODE(Path(name).stat().st_mode) for name in ("l.json", ".l.json.lock")] == [ledger, lock]
-    Path("l.json").unlink()
+def test_files_that_every_user_can_open_are_left_and_said() -> None:
+    for lock, ledger in ((0o644, 0o600), (0o600, 0o644), (0o600, 0o602), (0o600, 0o660)):
+        begin_ledger("l.json", 1, again=True)
+        Path("l.json").chmod(ledger)
+        Path(".l.json.lock").chmod(lock)
+        said = flat(well(*write(), "-o", "out", "--overwrite").stderr)
+        assert said.count("is open to every user") == said.count("chmod 600") == (ledger != 0o660)
+        assert modes("l.json", ".l.json.lock") == [ledger, lock]
+        Path("l.json").unlink()
     begin_ledger("l.json", 1, again=True)
-    assert [stat.S_IMODE(Path(name).stat().st_mode) for name in ("l.json", ".l.json.lock")] == [0o600, 0o600]
+    assert modes("l.json", ".l.json.lock") == [0o600, 0o600]
 
 
-@pytest.mark.parametrize("path", ["out/l.json", "out/release.json", "out/below/l.json", "in/l.json"])
-def test_no_ledger_lies_in_a_folder_that_may_be_published(path: str) -> None:
+def test_no_ledger_lies_in_a_folder_that_may_be_published() -> None:
     Path("out/below").mkdir(parents=True)
     Path("in").symlink_to("out")
-    refused = run(*write(path), "-o", "out", "--force")
-    assert refused.exit_code == 2
-    assert "is the folder of the ledger" in refused.stderr.replace("\n", " ")
-    assert sorted(os.listdir("out")) == ["below"]
-    assert os.listdir("out/below") == []
-    assert run(*write("l.json"), "-o", "out/below").exit_code == 0
+    for path in ("out/l.json", "out/release.json", "out/below/l.json", "in/l.json"):
+        line = " ".join(write(path))
+        assert_wrong_usage({f"{line} -o out --force": "is the folder of the ledger"})
+        assert contents("out") == {}, path
+    well(*write("l.json"), "-o", "out/below")
 
 
 def test_a_lock_that_is_held_ends_the_command_with_an_error() -> None:
@@ -177,33 +153,21 @@ def test_a_release_is_found_in_its_ledger_until_that_is_put_back() -> None:
     assert check_folders(md.Ledger(path="l.json"), ["one", "two"])[1].missing == (number,)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        None,
-        "",
-        "[]",
-        "{}",
-        '{"entries": 3}',
-        '{"entry": 3}',
-        '{"entries": [null]}',
-        '{"entries": "ab"}',
-        '{"entry": "\\u001b[2J"}',
-    ],
-)
-def test_folders_that_name_no_entry_cannot_be_checked(content: str | None) -> None:
+def test_folders_that_name_no_entry_cannot_be_checked() -> None:
     begin_ledger("l.json", 1)
     Path("one").mkdir()
-    if content is not None:
-        Path("one/release.json").write_text(content)
-    with pytest.raises(InputError, match=r"release\.json"):
-        check_folders(md.Ledger(path="l.json"), ["one"])
-    assert run("ledger", "check", "l.json", "one").exit_code == 2
-    assert run("ledger", "check", "missing.json", "one").exit_code == 2
-    assert not Path("missing.json").exists()
+    for content in (None, "", "[]", "{}", '{"entries": 3}', '{"entry": 3}', '{"entries": [null]}', '{"entries": "ab"}',
+                    '{"entry": "\\u001b[2J"}'):  # fmt: skip
+        if content is not None:
+            Path("one/release.json").write_text(content)
+        with pytest.raises(InputError, match=r"release\.json"):
+            check_folders(md.Ledger(path="l.json"), ["one"])
+        assert run("ledger", "check", "l.json", "one").exit_code == 2, content
+    assert_wrong_usage({"ledger check missing.json one": "missing.json"})
 
 
-def test_a_trace_repeats_the_numbers_of_its_steps(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("blank_pictures")
+def test_a_trace_repeats_the_numbers_of_its_steps() -> None:
     specification = (
         "domain.grid = { columns = 3, rows = 2, width = 3, height = 2 }\nprior.uniform = true\n"
         'cost.distance = "euclidean"\nprivacy = [{ kind = "graph", epsilon = 1, blocks = 3 }]\n'
@@ -211,8 +175,7 @@ def test_a_trace_repeats_the_numbers_of_its_steps(tmp_path: Path) -> None:
     )
     Path("s.toml").write_text(specification)
     Path("t.csv").write_text("0\n1\n1\n")
-    result = run("release", "s.toml", "t.csv", "-o", "out")
-    assert result.exit_code == 0, result.output
+    well("release", "s.toml", "t.csv", "-o", "out")
     entries = md.Ledger(path="l.json").entries
     assert json.loads(Path("out/release.json").read_text())["entries"] == [entry.number for entry in entries]
     assert run("ledger", "check", "l.json", "out").exit_code == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli_examples import run
+from cli_examples import assert_wrong_usage, run, well, write
 from sweep_examples import text
 
 from mechdesign.runs import _engines as local
@@ -14,37 +14,31 @@ from mechdesign.runs._engines import solve
 LISTS = '"privacy.0.epsilon" = [0.5, 1]\n"cost.power" = [1, 2]'
 
 
+pytestmark = pytest.mark.usefixtures("blank_pictures")
+
+
 @pytest.fixture
-def lists():
-    Path("s.toml").write_text(text(LISTS), encoding="utf-8")
-    return "s.toml"
+def lists() -> str:
+    return write(text(LISTS))
 
 
-def test_a_table_and_what_is_next_are_shown(lists):
-    result = run("sweep", lists, "-o", "out", "--jobs", 1)
-    assert result.exit_code == 0, result.output
-    assert "4 designs: 4 done" in result.stdout
-    assert "privacy.0.epsilon" in result.stdout
-    assert "out/report.html" in result.stdout[result.stdout.index("\nnext") :]
-    assert run("verify", "out/channels/3").exit_code == 0
+def test_a_table_and_what_is_next_are_shown(lists: str) -> None:
+    shown = well("sweep", lists, "-o", "out", "--jobs", 1).stdout
+    assert "4 designs: 4 done" in shown
+    assert "out/report.html" in shown[shown.index("\nnext") :]
+    well("verify", "out/channels/3")
     assert {path.name for path in Path("out").iterdir()} >= {"results.csv", "report.html", "rows", "channels"}
-    again = run("sweep", lists, "-o", "out", "--jobs", 1)
-    assert again.exit_code == 2
-    assert "Resume it" in again.stderr
-    assert run("sweep", lists, "-o", "out", "--jobs", 1, "--resume").exit_code == 0
+    assert_wrong_usage({f"sweep {lists} -o out --jobs 1": "Resume it"})
+    well("sweep", lists, "-o", "out", "--jobs", 1, "--resume")
 
 
-def test_failed_rows_are_no_failure_of_the_command():
-    tables = text('"privacy.1.minimum" = [0.1, 9]').replace(
-        "[sweep]", '[[privacy]]\nkind = "distortion"\nminimum = 1\ndistance = "euclidean"\n[sweep]'
-    )
-    Path("s.toml").write_text(tables, encoding="utf-8")
-    result = run("sweep", "s.toml", "--jobs", 1)
-    assert result.exit_code == 0, result.output
-    assert "2 designs: 1 done, 1 failed" in result.stdout
+def test_failed_rows_are_no_failure_of_the_command() -> None:
+    floor = '[[privacy]]\nkind = "distortion"\nminimum = 1\ndistance = "euclidean"\n[sweep]'
+    write(text('"privacy.1.minimum" = [0.1, 9]').replace("[sweep]", floor))
+    assert "2 designs: 1 done, 1 failed" in well("sweep", "s.toml", "--jobs", 1).stdout
 
 
-def test_ctrl_c_gives_130(lists, monkeypatch):
+def test_ctrl_c_gives_130(lists: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def stopped(task):
@@ -60,23 +54,21 @@ def test_ctrl_c_gives_130(lists, monkeypatch):
     assert "2 done, 1 interrupted" in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["none.toml"], "cannot be opened"),
-        (["s.toml", "--jobs", 0], "--jobs: is too small; found 0"),
-        (["s.toml", "--jobs", 2, "--dask", "tcp://127.0.0.1:1"], "--jobs: cannot be combined with a Dask cluster"),
-        (["s.toml", "--dask", "nowhere"], "--dask: does not answer"),
-        (["single.toml"], "Add [sweep]"),
-        (["wrong.toml"], 'sweep."privacy.0.epsilon"[1]: privacy[0].epsilon'),
-    ],
-)
-def test_wrong_input_is_refused_before_anything_is_written(lists, arguments, words):
-    if "--dask" in arguments:
-        pytest.importorskip("distributed")
-    Path("single.toml").write_text(text().partition("[sweep]")[0], encoding="utf-8")
-    Path("wrong.toml").write_text(text('"privacy.0.epsilon" = [1, -2]'), encoding="utf-8")
-    result = run("sweep", *arguments)
-    assert result.exit_code == 2
-    assert words in " ".join(result.stderr.split())
-    assert not Path("sweep").exists()
+def test_wrong_usage(lists: str) -> None:
+    write(text().partition("[sweep]")[0], "single.toml")
+    write(text('"privacy.0.epsilon" = [1, -2]'), "wrong.toml")
+    assert_wrong_usage(
+        {
+            "sweep none.toml": "cannot be opened",
+            "sweep s.toml --jobs 0": "--jobs: is too small; found 0",
+            "sweep s.toml --jobs 2 --dask tcp://127.0.0.1:1": "--jobs: cannot be combined with a Dask cluster",
+            "sweep single.toml": "Add [sweep]",
+            "sweep wrong.toml": 'sweep."privacy.0.epsilon"[1]: privacy[0].epsilon',
+        }
+    )
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_does_not_answer(lists: str) -> None:
+    pytest.importorskip("distributed")
+    assert_wrong_usage({"sweep s.toml --dask nowhere": "--dask: does not answer"})
