@@ -15,7 +15,7 @@ from refusals import Mistake, assert_refused
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.errors import MissingDependencyError, SolverError
+from mechdesign.errors import SolverError
 from mechdesign.solve._contract import Answer, Status
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text())
@@ -326,13 +326,6 @@ def test_wrong_arguments_are_named():
     ]
     rows = [Mistake(str(given), partial(md.design, problem, **given), place) for place, given in wrong]
     assert_refused([*rows, Mistake("no problem", partial(md.design, [0.5, 0.5]), "problem")])
-
-
-def test_a_missing_solver_names_what_to_install(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    problem = md.Problem([0.5, 0.5], 1 - np.eye(2), [])
-    with pytest.raises(MissingDependencyError, match="pip install cvxpy"):
-        md.design(problem, solver="cvxpy", isolated="release")
 
 
 @pytest.mark.usefixtures("pdlp_here")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solve._contract import Options
 from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, VACUOUS
 
 
@@ -56,11 +55,6 @@ def test_decomposition_ends_at_the_requested_gap():
     assert loose.certificate.relative_gap <= 1e-1
     assert tight.certificate.relative_gap <= 1e-9
     assert loose.summary.rounds <= tight.summary.rounds
-
-
-def test_the_default_gap_is_the_feasibility_tolerance():
-    assert Options(feasibility=1e-7).relative_gap == 1e-7
-    assert Options(feasibility=1e-7, gap=1e-3).relative_gap == 1e-3
 
 
 def test_the_limits_on_exponents_follow_from_the_bits_of_a_channel():

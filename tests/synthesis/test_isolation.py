@@ -186,12 +186,6 @@ def test_a_bound_of_2_to_the_62_gives_no_noticeable_protection(epsilon: str, sai
     assert made.channel.matrix.diagonal().tolist() == [1.0, 1.0, 1.0]
 
 
-def test_one_noticeable_bound_suffices() -> None:
-    line = np.array([[0.0, 1, 900], [1, 0, 900], [900, 900, 0]])
-    with pytest.warns(RevealedWarning, match=r"^No bound below 2\^62 .* 1 of 3 secrets \(2\)"):
-        md.design(md.Problem(np.full(3, 1 / 3), line, [md.MetricPrivacy(1, line)]))
-
-
 @each_row("isolated", ["repair", "hull", "accept", "", None, True, 1])
 def test_other_values_of_isolated_are_refused(isolated: object) -> None:
     with pytest.raises(InputError, match=r'^isolated: is not known.*must be "refuse" or "release"'):
@@ -255,7 +249,3 @@ def test_isolated_secrets_follow_the_definition() -> None:
         assert find_untied(n, Claims(claims)).tolist() == alone
         assert find_loose(n, Claims(claims)).tolist() == hardly
         assert bounds_pairs(Claims(claims)) == (len(claims) > 1)
-
-
-def test_there_is_no_warning_without_a_reason() -> None:
-    assert describe_disclosure(problem(md.MetricPrivacy(1, DISTANCE)), ()) == ()

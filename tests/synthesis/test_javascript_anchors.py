@@ -63,15 +63,17 @@ def test_places_outside_are_refused_or_moved_to_the_border() -> None:
     assert code.draw_from({"x": -3.0, "y": 99.0}, data, 3, outside="nearest") == border
     # The side is 4.1, although its binary value is not exactly 41/10.
     assert "index" in code.draw_from({"x": 4.1, "y": 3.0}, data, 1)[0]
-    for options in ({}, {"outside": "refuse"}):
-        with pytest.raises(RuntimeError, match="x is outside the anchors, from 0 to"):
-            code.draw_from({"x": -3.0, "y": 1.0}, data, 1, **options)
-    with pytest.raises(RuntimeError, match='outside must be "refuse" or "nearest"'):
-        code.draw_from({"x": 1.0, "y": 1.0}, data, 1, outside="border")
-    with pytest.raises(RuntimeError, match="reach applies only to places without a grid"):
-        code.draw_from({"x": 1.0, "y": 1.0}, data, 1, reach=2)
+    away, here = {"x": -3.0, "y": 1.0}, {"x": 1.0, "y": 1.0}
+    for place, options, said in (
+        (away, {}, "x is outside the anchors, from 0 to"),
+        (away, {"outside": "refuse"}, "x is outside the anchors, from 0 to"),
+        (here, {"outside": "border"}, 'outside must be "refuse" or "nearest"'),
+        (here, {"reach": 2}, "reach applies only to places without a grid"),
+    ):
+        with pytest.raises(RuntimeError, match=said):
+            code.draw_from(place, data, 1, **options)
     with pytest.raises(RuntimeError, match="has no single secret: use sample"):
-        code.call("cell", {"x": 1.0, "y": 1.0}, {})
+        code.call("cell", here, {})
     assert "index" in code.draw_from({"secret": 3}, data, 1)[0]
 
 

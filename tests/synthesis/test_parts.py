@@ -2,6 +2,7 @@ import math
 import re
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -10,11 +11,12 @@ from cli_examples import leave_pictures_blank
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import least_cost
+from refusals import Mistake, assert_refused
 from rows import each_row
 
 import mechdesign as md
 from mechdesign.certify._certificate import certify
-from mechdesign.errors import CertificateError, InfeasibleError, InputError
+from mechdesign.errors import CertificateError, InfeasibleError
 from mechdesign.graphs._builders import blocks, from_edges
 from mechdesign.model._problem import largest_distortion
 from mechdesign.report import _saving as saving
@@ -230,12 +232,12 @@ def test_unsupported_solvers_and_rows_are_refused():
     own = np.where(told[:, None] == told, 1 - np.eye(4), INF)
     floor = md.DistortionPrivacy("0.1", error)
     graph = md.GraphPrivacy(1, nx.Graph([(0, 1), (2, 3)]))
-    with pytest.raises(InputError, match="solver"):
-        md.design(md.Problem(np.full(4, 0.25), own, [graph, floor]), solver="block")
-    with pytest.raises(InputError, match="rows"):
-        md.design(md.Problem(np.full(4, 0.25), own, [graph, floor]), rows="lazy")
-    with pytest.raises(InputError, match="is not known"):
-        md.design(md.Problem(np.full(4, 0.25), own, [graph]), solver="abacus")
+    wrong = [("solver", [graph, floor], {"solver": "block"}), ("rows", [graph, floor], {"rows": "lazy"})]
+    wrong += [("solver", [graph], {"solver": "abacus"})]
+    assert_refused(
+        Mistake(str(given), partial(md.design, md.Problem(np.full(4, 0.25), own, required), **given), place)
+        for place, required, given in wrong
+    )
 
 
 def test_requirements_and_floors_connect_parts():
@@ -272,16 +274,11 @@ def test_parts_share_the_time_limit_and_any_limit_gives_a_certified_channel():
 def test_progress_names_the_parts():
     told = np.repeat([0, 1, 2], 2)
     cost = np.where(told[:, None] == told, 1 - np.eye(6), INF)
-    cost[0, 1] = 2
-    cost[2, 3] = 3
-    graph = md.GraphPrivacy(1, nx.Graph([(0, 1), (2, 3), (4, 5)]))
-    heard = []
-    md.design(md.Problem(np.full(6, 1 / 6), cost, [graph]), progress=heard.append)
+    graph, heard = md.GraphPrivacy(1, nx.Graph([(0, 1), (2, 3), (4, 5)])), []
+    md.design(stages(3), progress=heard.append)
     assert {moment.stage.partition(":")[0] for moment in heard} >= {"part 1 of 3", "part 2 of 3", "certifying"}
-    heard.clear()
-    md.design(
-        md.Problem(np.full(6, 1 / 6), cost, [graph, md.DistortionPrivacy("0.4", 1 - np.eye(6))]), progress=heard.append
-    )
+    floor = md.DistortionPrivacy("0.4", 1 - np.eye(6))
+    md.design(md.Problem(np.full(6, 1 / 6), cost, [graph, floor]), progress=heard.append)
     rounds = [moment for moment in heard if moment.stage.startswith("round")]
     assert rounds
     assert all(moment.lower <= moment.upper * (1 + 1e-9) for moment in rounds)
@@ -326,6 +323,23 @@ def test_forbidden_answers_are_fixed_at_zero():
     assert "inf" not in text.lower()
 
 
+def stages(count):
+    """Return a problem with so many unconnected pairs of secrets, each of other costs."""
+    cost = np.full((2 * count, 2 * count), INF)
+    for part in range(count):
+        cost[2 * part : 2 * part + 2, 2 * part : 2 * part + 2] = (1 + part) * (1 - np.eye(2))
+    graph = nx.Graph([(2 * part, 2 * part + 1) for part in range(count)])
+    return md.Problem(np.full(2 * count, 0.5 / count), cost, [md.GraphPrivacy(1, graph)])
+
+
+def assert_stopped(made, limits):
+    """Check that the parts after the second had hardly any time."""
+    assert limits[:2] == [None, None]
+    assert all(limit is not None and limit < 0.01 for limit in limits[2:])
+    assert made.status == Status.INTERRUPTED.value
+    assert made.certificate.holds
+
+
 def test_after_an_interruption_the_other_parts_take_the_first_channel(monkeypatch):
     limits = []
     whole = road._design_whole
@@ -336,15 +350,7 @@ def test_after_an_interruption_the_other_parts_take_the_first_channel(monkeypatc
         return made.noted(status=Status.INTERRUPTED) if len(limits) == 2 else made
 
     monkeypatch.setattr(road, "_design_whole", interrupted)
-    cost = np.full((8, 8), INF)
-    for part in range(4):
-        cost[2 * part : 2 * part + 2, 2 * part : 2 * part + 2] = (1 + part) * (1 - np.eye(2))
-    graph = nx.Graph([(0, 1), (2, 3), (4, 5), (6, 7)])
-    made = md.design(md.Problem(np.full(8, 1 / 8), cost, [md.GraphPrivacy(1, graph)]))
-    assert limits[:2] == [None, None]
-    assert all(limit is not None and limit < 0.01 for limit in limits[2:])
-    assert made.status == Status.INTERRUPTED.value
-    assert made.certificate.holds
+    assert_stopped(md.design(stages(4)), limits)
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -359,16 +365,8 @@ def test_an_interruption_between_solves_counts_too(monkeypatch, times):
         return whole(problem, settings, deadline)
 
     monkeypatch.setattr(road, "_design_whole", interrupted)
-    cost = np.full((6, 6), INF)
-    for part in range(3):
-        cost[2 * part : 2 * part + 2, 2 * part : 2 * part + 2] = (1 + part) * (1 - np.eye(2))
-    problem = md.Problem(np.full(6, 1 / 6), cost, [md.GraphPrivacy(1, nx.Graph([(0, 1), (2, 3), (4, 5)]))])
-    if times == 2:
-        with pytest.raises(KeyboardInterrupt):
-            md.design(problem)
+    if times == 1:
+        assert_stopped(md.design(stages(3)), calls)
         return
-    made = md.design(problem)
-    assert calls[:2] == [None, None]
-    assert all(limit is not None and limit < 0.01 for limit in calls[2:])
-    assert made.status == Status.INTERRUPTED.value
-    assert made.certificate.holds
+    with pytest.raises(KeyboardInterrupt):
+        md.design(stages(3))

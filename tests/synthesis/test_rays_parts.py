@@ -136,12 +136,6 @@ def test_transport_with_weights_to_choose_against_highs(seed: int) -> None:
     assert (found.flows.sum(axis=0) <= (spare - found.weights @ choices.spares) * (1 + 1e-9)).all()
 
 
-def test_transport_without_spares() -> None:
-    found = solve_transport(np.array([1.0, 0.5]), np.zeros(0), np.zeros((2, 0)), 1e-6)
-    assert found.lacking.tolist() == [1.0, 0.5]
-    assert found.prices == pytest.approx([1, 1], abs=1e-3)
-
-
 @each_row("count", [1, 2, 7, 8, 9, 100])
 def test_every_observable_is_in_one_batch(count: int) -> None:
     order = np.concatenate(list(_order_in_batches(count)))

@@ -10,7 +10,7 @@ from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._costs import distortion
 from mechdesign.certify._privacy import check
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._rounding import _apportion, round_channel
+from mechdesign.synthesis._rounding import round_channel
 
 ONE = 1 << 62
 
@@ -89,19 +89,3 @@ def test_a_missed_floor_is_met_exactly():
     found = rounded(problem, np.eye(3))
     value = distortion(found.numerators, 62, problem.prior, problem.claims[1].error)
     assert Fraction(1, 2) <= value <= Fraction(1, 2) + Fraction(1, 10**9)
-
-
-def test_a_check_that_never_passes_ends_the_search():
-    form = normalise(line(3))
-    assert round_channel(form, np.eye(3), lambda numerators: False, lambda numerators: ()) is None
-
-
-@given(st.integers(0, 10**6), st.integers(1, 40))
-def test_apportioned_rows_are_within_a_unit_of_their_share(seed, m):
-    rng = np.random.default_rng(seed)
-    rows = rng.random((3, m)) ** rng.integers(1, 40) * (rng.random((3, m)) < 0.7)
-    rows[:, 0] += 0.1
-    shares = _apportion(rows)
-    assert (shares.astype(object).sum(axis=1) == ONE).all()
-    assert (shares[rows == 0] == 0).all()
-    np.testing.assert_allclose(shares / 2.0**62, rows / rows.sum(axis=1, keepdims=True), rtol=1e-14, atol=2.0**-60)

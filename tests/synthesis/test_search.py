@@ -104,13 +104,6 @@ def test_the_first_design_is_kept_if_the_other_solver_fails(monkeypatch):
     assert design.certificate.holds
 
 
-@pytest.mark.usefixtures("coarse")
-def test_a_worse_second_answer_does_not_replace_the_first(monkeypatch):
-    solve = row_generation.solve_rows
-    monkeypatch.setitem(search._STRATEGIES, "rows", lambda *given: dataclasses.replace(solve(*given), matrix=None))
-    assert md.design(problem(6)).certificate.provenance["solver"] == "block"
-
-
 @pytest.mark.parametrize("solver", ["auto", "block"])
 def test_nearly_equal_secrets_are_merged_and_the_plan_states_it(solver):
     rng = np.random.default_rng(5)

@@ -16,12 +16,6 @@ HAMMING = 1 - np.eye(3)
 PROBLEM = md.Problem(np.full(3, 1 / 3), HAMMING, [md.MetricPrivacy(1, HAMMING)])
 
 
-def test_a_status_is_printed_as_words():
-    assert Status.OPTIMAL == "optimal"
-    assert f"{Status.TIME_LIMIT}" == "stopped at the time limit"
-    assert Status("stopped by the user") is Status.INTERRUPTED
-
-
 def test_one_value_has_the_settings_of_the_arguments():
     settings = SolveSettings("highs-simplex", 1e-6, rows="all", threads=np.int64(1))
     one = synthesise(PROBLEM, settings)
