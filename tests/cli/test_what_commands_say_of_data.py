@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from cli_examples import run
+from cli_examples import assert_wrong_usage, contents, flat, run, well, write
 
 import mechdesign as md
 
@@ -19,134 +19,101 @@ POINTS = [
     for k in reversed(range(60))
 ]
 SAID = "in the order of the file"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+FORWARD = "0.0,1.0,0.0\n0.0,0.0,1.0\n1.0,0.0,0.0\n"
 
 
 def chain(header: str, rows: list[str], *options: str) -> tuple[str, str, str]:
     """Return the matrix that is counted in a table, and what `init` and `chain` say."""
-    Path("points.csv").write_text("\n".join([header, *rows, ""]), encoding="utf-8")
-    made = run("init", "points.csv", "--cells", 9, "-o", "points.toml", "--overwrite", *options)
-    assert made.exit_code == 0, made.output
-    found = run("chain", "points.toml")
-    assert found.exit_code == 0, found.output
-    return Path("chain/forward.csv").read_text(encoding="utf-8"), made.stderr, found.stderr
+    write("\n".join([header, *rows, ""]), "points.csv")
+    made = well("init", "points.csv", "--cells", 9, "-o", "points.toml", "--overwrite", *options)
+    found = well("chain", "points.toml")
+    return Path("chain/forward.csv").read_text(encoding="utf-8"), flat(made.stderr), flat(found.stderr)
 
 
-FORWARD = "0.0,1.0,0.0\n0.0,0.0,1.0\n1.0,0.0,0.0\n"
+def stamped(form: str = "{}") -> list[str]:
+    return [f"p,{form.format(time)},{place}" for time, place in POINTS]
 
 
-@pytest.mark.parametrize("name", ["time", "tracked_at", "Date and Time", "stamp"])
-@pytest.mark.parametrize("form", ["{}", "{} UTC", "{} +0000"])
-def test_points_with_the_newest_first_are_put_in_order(name: str, form: str) -> None:
-    rows = [f"p,{form.format(time)},{place}" for time, place in POINTS]
-    matrix, made, found = chain(f"user,{name},lat,lon", rows, *(["--time", "stamp"] if name == "stamp" else []))
-    assert matrix == FORWARD
-    for said in (made, found):
-        assert "times from 2023-03-01 08:10:00 to 2023-03-06 17:10:00 (UTC): points are in the order of their" in said
-        assert SAID not in said
+def test_points_with_the_newest_first_are_put_in_order() -> None:
+    for name, form in (("time", "{}"), ("tracked_at", "{} UTC"), ("Date and Time", "{} +0000"), ("stamp", "{}")):
+        options = ["--time", "stamp"] if name == "stamp" else []
+        matrix, *said = chain(f"user,{name},lat,lon", stamped(form), *options)
+        assert matrix == FORWARD, name
+        for text in said:
+            assert "times from 2023-03-01 08:10:00 to 2023-03-06 17:10:00 (UTC): points are in the order of" in text
+            assert SAID not in text
 
 
-def test_a_row_without_a_time_is_left_out_and_counted() -> None:
-    rows = [f"p,{time},{place}" for time, place in POINTS]
-    matrix, made, found = chain("user,time,lat,lon", [*rows, f"p,,{POINTS[0][1]}", f"p,NaT,{POINTS[1][1]}"])
+def test_rows_without_a_time_are_left_out_and_counted() -> None:
+    missing = [f"p,,{POINTS[0][1]}", f"p,NaT,{POINTS[1][1]}"]
+    matrix, made, found = chain("user,time,lat,lon", [*stamped(), *missing])
     assert matrix == FORWARD
     assert "2 rows without a time are left out" in made
     assert "prior.checkins: 2 rows without a time are left out" in found
     assert "prior.checkins: 2 rows without a time are left out" in md.read_spec("points.toml").notes
-
-
-@pytest.mark.parametrize(
-    ("header", "form", "words"),
-    [
-        ("stamp", "{}", "name the column, --time COLUMN, if the time is in one of these: stamp"),
-        ("x", "none", SAID),
-        (
-            "time",
-            "about {}",
-            "the column time is not read: line 2: time is not a time; found aaaaa 9999-99-99 99:99:99",
-        ),
-    ],
-)
-def test_the_order_of_the_file_is_said(header: str, form: str, words: str) -> None:
-    rows = [f"p,{form.format(time)},{place}" for time, place in POINTS]
-    _, made, found = chain(f"user,{header},lat,lon", rows)
-    assert words in made
-    assert SAID in made
-    assert f"prior.checkins: no times are read: points are {SAID}" in found
-    # The times of people are not kept with the specification, nor with what is designed.
-    assert "2023" not in Path("points.toml").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("name", "form", "words"),
-    [
-        ("time", "{}", "the column time contains times, but was not selected"),
-        ("time", "about {}", "the column time is not read: line 2: time is not a time; found aaaaa 9999-99-99"),
-        ("stamp", "{}", "name the column, --time COLUMN, if the time is in one of these: stamp"),
-    ],
-)
-def test_a_chain_says_which_times_it_does_not_read(name: str, form: str, words: str) -> None:
-    """A specification names no column of times, and the table has one."""
-    rows = [f"p,{form.format(time)},{place}" for time, place in POINTS]
-    chain(f"user,{name},lat,lon", rows)
-    text = Path("points.toml").read_text(encoding="utf-8")
-    Path("points.toml").write_text(text.replace(f'time = "{name}"\n', ""), encoding="utf-8")
-    found = run("chain", "points.toml")
-    assert f"prior.checkins: no times are read: points are {SAID}" in found.stderr
-    assert words in " ".join(found.stderr.split())
-
-
-def test_blank_times_at_the_top_of_a_table_leave_the_column() -> None:
-    rows = [f"p,{time},{place}" for time, place in POINTS]
-    lines = [*[f"p,,{POINTS[0][1]}"] * 2500, *rows]
+    # Blank times at the top of a table leave the column, if so many may be left out.
+    lines = [*[f"p,,{POINTS[0][1]}"] * 2500, *stamped()]
     matrix, made, _ = chain("user,time,lat,lon", lines, "--missing", "0.98")
     assert matrix == FORWARD
     assert "missing = 0.98" in Path("points.toml").read_text(encoding="utf-8")
-    assert "2500 of 2560 rows would be left out: 2500 without a time" in run("init", "points.csv").stderr
     assert "2500 rows without a time are left out" in made
-    _, made, _ = chain("user,time,lat,lon", [f"p,,{place}" for _, place in POINTS] * 5)
-    assert "the column time is not read: it contains no times in the first 300 lines" in made
-    assert SAID in made
+    assert_wrong_usage({"init points.csv": "2500 of 2560 rows would be left out: 2500 without a time"})
 
 
-@pytest.mark.parametrize("form", ["%Y%m%d%H", "%Y%m%d%H%M%S", "%d.%m.%Y %H:%M", "unix"])
+def test_the_order_of_the_file_is_said() -> None:
+    unread = "the column time is not read: line 2: time is not a time; found aaaaa 9999-99-99 99:99:99"
+    named = "name the column, --time COLUMN, if the time is in one of these: stamp"
+    empty = "the column time is not read: it contains no times in the first 300 lines"
+    for header, rows, words in (
+        ("stamp", stamped(), named),
+        ("x", stamped("none"), SAID),
+        ("time", stamped("about {}"), unread),
+        ("time", [f"p,,{place}" for _, place in POINTS] * 5, empty),
+    ):
+        _, made, found = chain(f"user,{header},lat,lon", rows)
+        assert words in made
+        assert SAID in made
+        assert f"prior.checkins: no times are read: points are {SAID}" in found
+        # The times of people are not kept with the specification, nor with what is designed.
+        assert "2023" not in Path("points.toml").read_text(encoding="utf-8")
+
+
+def test_a_chain_says_which_times_it_does_not_read() -> None:
+    """A specification names no column of times, and the table has one."""
+    for name, form, words in (
+        ("time", "{}", "the column time contains times, but was not selected"),
+        ("time", "about {}", "the column time is not read: line 2: time is not a time; found aaaaa 9999-99-99"),
+        ("stamp", "{}", "name the column, --time COLUMN, if the time is in one of these: stamp"),
+    ):
+        chain(f"user,{name},lat,lon", stamped(form))
+        text = Path("points.toml").read_text(encoding="utf-8")
+        write(text.replace(f'time = "{name}"\n', ""), "points.toml")
+        said = flat(well("chain", "points.toml").stderr)
+        assert f"prior.checkins: no times are read: points are {SAID}" in said
+        assert words in said
+
+
+@pytest.mark.parametrize("form", ["%Y%m%d%H", "%d.%m.%Y %H:%M", "unix"])
 def test_what_is_said_of_times_is_kept(form: str) -> None:
     moments = [(datetime.fromisoformat(f"{time}+00:00"), place) for time, place in POINTS]
     written = [(str(int(at.timestamp())) if form == "unix" else at.strftime(form), place) for at, place in moments]
     rows = [f"p,{text},{place}" for text, place in written]
     if form == "%d.%m.%Y %H:%M":
-        matrix, made, found = chain("user,time,lat,lon", rows)
+        matrix, *said = chain("user,time,lat,lon", rows)
         assert matrix == FORWARD
-        for said in (made, found):
-            assert 'the day comes first in time (--time-format "%m.%d.%Y"' in " ".join(said.split())
+        assert all('the day comes first in time (--time-format "%m.%d.%Y"' in text for text in said)
     elif form != "unix":
         _, made, found = chain("user,time,lat,lon", rows)
         assert "the column time is not read: line 2: time" in made
         assert f'--time-format "{form[:8]}' in made
         assert SAID in found
         assert run("chain", "points.toml", "--time", "time").exit_code == 2
-        asked = run("chain", "points.toml", "--time", "time", "--time-format", form)
-        assert asked.exit_code == 0, asked.output
+        well("chain", "points.toml", "--time", "time", "--time-format", form)
         assert Path("chain/forward.csv").read_text(encoding="utf-8") == FORWARD
     matrix, _, found = chain("user,time,lat,lon", rows, "--time-format", form)
     assert matrix == FORWARD
     assert SAID not in found
     assert f"time_format = {json.dumps(form)}" in Path("points.toml").read_text(encoding="utf-8")
-
-
-def test_a_form_that_does_not_fit_is_refused() -> None:
-    Path("points.csv").write_text("user,time,lat,lon\np,20230401,48.1,7.1\n", encoding="utf-8")
-    for form, words in (
-        ("%d.%m.%Y", "--time-format: does not match any column of times; found '%d.%m.%Y'"),
-        ("%c", "--time-format: has %c, which is not supported"),
-    ):
-        found = run("init", "points.csv", "--time-format", form)
-        assert (found.exit_code, words in found.stderr) == (2, True), found.stderr
 
 
 WALK = """
@@ -160,39 +127,40 @@ every = "1 day"
 """
 
 
-def test_a_trace_says_its_times() -> None:
-    Path("days.toml").write_text(WALK, encoding="utf-8")
-    Path("trace.csv").write_text("time,state\n20230401,5\n20230402,6\n20230403,10\n", encoding="utf-8")
-    refused = run("release", "days.toml", "trace.csv", "--seed", 1)
-    assert refused.exit_code == 2
-    assert "trace.csv, line 2: time is a number that may be a date, or seconds since 1970" in refused.stderr
-    assert '--time-format "%Y%m%d"' in refused.stderr
-    assert not Path("released").exists()
-    found = run("release", "days.toml", "trace.csv", "--seed", 1, "--time-format", "%Y%m%d")
-    assert found.exit_code == 0, found.output
-    assert "trace: times from 2023-04-01 00:00:00 to 2023-04-03 00:00:00 (UTC): steps are in the order" in found.stderr
+def test_wrong_usage() -> None:
+    write("user,time,lat,lon\np,20230401,48.1,7.1\n", "points.csv")
+    write("time,state\n20230401,5\n20230402,6\n20230403,10\n", "trace.csv")
+    write(WALK, "days.toml")
+    write(WALK + 'time_format = "%H"\n', "hours.toml")
+    form = "init points.csv --time-format"
+    assert_wrong_usage(
+        {
+            f"{form} %d.%m.%Y": "--time-format: does not match any column of times; found '%d.%m.%Y'",
+            f"{form} %c": "--time-format: has %c, which is not supported",
+            "chain days.toml --time-format unix": "--time-format: applies to check-ins only",
+            "release days.toml trace.csv --seed 1": '--time-format "%Y%m%d"',
+            "release hours.toml trace.csv": "release.time_format: has no year",
+        }
+    )
+
+
+@pytest.mark.usefixtures("blank_pictures")
+def test_a_trace_says_its_times_and_publishes_none() -> None:
+    write(WALK, "days.toml")
+    write("time,state\n20230401,5\n20230402,6\n20230403,10\n", "trace.csv")
+    said = well("release", "days.toml", "trace.csv", "--seed", 1, "--time-format", "%Y%m%d").stderr
+    assert "trace: times from 2023-04-01 00:00:00 to 2023-04-03 00:00:00 (UTC): steps are in the order" in said
     assert len(Path("released/released.csv").read_text(encoding="utf-8").split()) == 4
-    # In the specification likewise, and nothing of it is published.
-    Path("days.toml").write_text(WALK + 'time = "when"\ntime_format = "%Y%m%d"\n', encoding="utf-8")
-    Path("trace.csv").write_text("when,state\n20230401,5\nNaT,5\n20230402,6\n", encoding="utf-8")
-    refused = run("release", "days.toml", "trace.csv", "--seed", 1, "--overwrite")
-    assert (refused.exit_code, "trace.csv, line 3: has no time" in refused.stderr) == (2, True)
-    found = run("release", "days.toml", "trace.csv", "--seed", 1, "--overwrite", "--missing", 0.34)
-    assert found.exit_code == 0, found.output
-    assert "1 row without a time is left out" in found.stderr
-    assert not any(b"2023" in path.read_bytes() for path in Path("released").iterdir())
-    Path("days.toml").write_text(WALK + 'time_format = "%H"\n', encoding="utf-8")
-    assert "release.time_format: has no year" in run("release", "days.toml", "trace.csv").stderr
+    # In the specification likewise.
+    write(WALK + 'time = "when"\ntime_format = "%Y%m%d"\n', "days.toml")
+    write("when,state\n20230401,5\nNaT,5\n20230402,6\n", "trace.csv")
+    again = "release days.toml trace.csv --seed 1 --overwrite"
+    assert_wrong_usage({again: "trace.csv, line 3: has no time"})
+    assert "1 row without a time is left out" in well(*again.split(), "--missing", 0.34).stderr
+    assert not any(b"2023" in content for content in contents("released").values())
 
 
-def test_a_chain_without_check_ins_has_no_times() -> None:
-    Path("days.toml").write_text(WALK, encoding="utf-8")
-    found = run("chain", "days.toml", "--time-format", "unix")
-    assert found.exit_code == 2
-    assert "--time-format: applies to check-ins only" in found.stderr
-
-
-# --- files of other formats, and lists of places -------------------------------------------------------------------
+# --- files of other formats, and lists of places ---
 
 MANY = [(46.95 + k / 10**5, 7.44 + k / 10**5) for k in range(3000)]
 SPECIFICATION = """
@@ -201,8 +169,9 @@ prior.uniform = true
 cost.distance = "euclidean"
 privacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]
 """
+GEOJSON = json.dumps({"type": "FeatureCollection", "features": [{"coordinates": [b, a]} for a, b in MANY]})
 TEXTS = {
-    "GeoJSON": json.dumps({"type": "FeatureCollection", "features": [{"coordinates": [b, a]} for a, b in MANY]}),
+    "GeoJSON": GEOJSON,
     "JSON": json.dumps({"locations": [{"latitudeE7": int(a * 1e7), "longitudeE7": int(b * 1e7)} for a, b in MANY]}),
     "JSON lines": "\n".join(json.dumps({"lat": a, "lon": b}) for a, b in MANY),
     "JSON list": json.dumps(MANY, indent=1),
@@ -220,57 +189,48 @@ LISTS = {
     "a line in a cell": "latitude,longitude\n" + f'"LINESTRING({", ".join(f"{b} {a}" for a, b in MANY)})",7\n',
     "many columns": ",".join(f"column{k}" for k in range(3000)) + "\n",
 }
+COMMANDS = (
+    "init p.csv",
+    "design checkins.toml",
+    "design counts.toml",
+    "chain walk.toml",
+    "release trace.toml p.csv",
+    "sample made --input p.csv",
+    "leakage p.csv --epsilon 1 --steps 2",
+    "budget --alpha 1 --backward p.csv --cost p.csv --steps 2",
+)
 
 
-def commands(name: str) -> list[tuple[object, ...]]:
-    checkins = f'prior = {{ checkins = {{ path = "{name}", user = "" }}, smoothing = 1 }}'
-    counts = f'prior.csv = {{ path = "{name}", column = "count" }}'
-    for file, prior in (("checkins.toml", checkins), ("counts.toml", counts)):
-        Path(file).write_text(SPECIFICATION.replace("prior.uniform = true", prior), encoding="utf-8")
-    Path("walk.toml").write_text(WALK.replace("{ neighbours = 8 }", f'{{ path = "{name}" }}'), encoding="utf-8")
-    Path("trace.toml").write_text(WALK, encoding="utf-8")
-    return [
-        ("init", name),
-        ("design", "checkins.toml"),
-        ("design", "counts.toml"),
-        ("chain", "walk.toml"),
-        ("release", "trace.toml", name),
-        ("sample", "made", "--input", name),
-        ("leakage", name, "--epsilon", 1, "--steps", 2),
-        ("budget", "--alpha", 1, "--backward", name, "--cost", name, "--steps", 2),
-    ]
+@pytest.fixture
+def specifications() -> None:
+    checkins = 'prior = { checkins = { path = "p.csv", user = "" }, smoothing = 1 }'
+    counts = 'prior.csv = { path = "p.csv", column = "count" }'
+    write(SPECIFICATION.replace("prior.uniform = true", checkins), "checkins.toml")
+    write(SPECIFICATION.replace("prior.uniform = true", counts), "counts.toml")
+    write(WALK.replace("{ neighbours = 8 }", '{ path = "p.csv" }'), "walk.toml")
+    write(WALK, "trace.toml")
+    md.specification.parse(SPECIFICATION).design().save("made")
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("designs") / "made"
-    md.specification.parse(SPECIFICATION).design().save(folder)
-    return folder
+@pytest.mark.usefixtures("specifications")
+def test_other_formats_are_named_in_a_line() -> None:
+    for name, text in {**TEXTS, "compressed": GEOJSON}.items():
+        Path("p.csv").write_bytes(gzip.compress(text.encode()) if name == "compressed" else text.encode())
+        form = "GeoJSON" if name == "compressed" else name.partition(" ")[0]
+        says = f"is {form}; must be a table such as CSV or Parquet. Export the data as CSV"
+        for command in COMMANDS:
+            found = run(*command.split())
+            assert (found.exit_code, says in found.stderr, len(found.output) < 250) == (2, True, True), (name, command)
 
 
-@pytest.mark.parametrize("name", [*TEXTS, "compressed"])
-def test_other_formats_are_named_in_a_line(made: Path, name: str) -> None:
-    Path("made").symlink_to(made)
-    if name == "compressed":
-        Path("p.csv").write_bytes(gzip.compress(TEXTS["GeoJSON"].encode()))
-    else:
-        Path("p.csv").write_text(TEXTS[name], encoding="utf-8")
-    form = "GeoJSON" if name == "compressed" else name.partition(" ")[0]
-    for command in commands("p.csv"):
-        found = run(*command)
-        assert found.exit_code == 2, (command, found.output)
-        assert f"is {form}; must be a table such as CSV or Parquet. Export the data as CSV" in found.stderr, command
-        assert len(found.output) < 250
-
-
+@pytest.mark.usefixtures("specifications")
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LISTS)
-def test_no_list_of_places_is_printed(made: Path, name: str) -> None:
-    Path("made").symlink_to(made)
-    Path("p.csv").write_text(LISTS[name], encoding="utf-8")
-    for command in commands("p.csv"):
-        found = run(*command)
-        assert found.exit_code == 2, (command, found.output)
-        assert len(found.output) < 550, command
-        assert found.output.count("46.9") <= 1, (command, found.output)
-        assert "7.4401" not in found.output
+def test_no_list_of_places_is_printed() -> None:
+    for name, text in LISTS.items():
+        write(text, "p.csv")
+        for command in COMMANDS:
+            found = run(*command.split())
+            assert found.exit_code == 2, (name, command, found.output)
+            assert len(found.output) < 550, (name, command)
+            assert found.output.count("46.9") <= 1, (name, command, found.output)
+            assert "7.4401" not in found.output, (name, command)
