@@ -4,40 +4,12 @@ from rows import each_row
 from scipy import stats
 
 import mechdesign as md
-from mechdesign.errors import CertificateError, InputError
 
 ONE = 1 << 62
 
 
 def channel(*rows, **labels):
     return md.Channel(np.array(rows, dtype=np.int64), **labels)
-
-
-def test_rows_must_sum_to_two_to_the_62_exactly():
-    assert channel([ONE, 0], [ONE // 2, ONE // 2]).denominator == ONE
-    for row in ([ONE - 1, 0], [ONE, 1], [ONE // 2, ONE // 2 - 1], [2**62 + 1, 0]):
-        with pytest.raises(InputError, match=r"numerators\[1\]"):
-            channel([0, ONE], row)
-
-
-def test_a_sum_that_wraps_around_is_not_taken_for_a_row():
-    wraps = [2**62, 2**62, 2**62, 2**62, 2**62]  # sums to 2**62 modulo 2**64
-    assert np.array(wraps, dtype=np.int64).sum() == ONE
-    with pytest.raises(InputError, match="another sum"):
-        channel(wraps)
-
-
-def test_negative_entries_are_named():
-    with pytest.raises(InputError, match=r"numerators\[0, 1\]: is negative"):
-        channel([ONE + 1, -1])
-    with pytest.raises(InputError, match="negative"):
-        md.Channel(np.array([[2**63, 2**62]], dtype=np.uint64))
-
-
-@each_row("bad", [np.ones((2, 2)), np.zeros(3, dtype=np.int64), np.zeros((0, 2), dtype=np.int64)])
-def test_other_arrays_are_refused(bad):
-    with pytest.raises(InputError, match="numerators"):
-        md.Channel(bad)
 
 
 def test_values_are_frozen():
@@ -48,6 +20,7 @@ def test_values_are_frozen():
 
 
 def test_matrix_is_the_rounded_quotient():
+    assert channel([ONE, 0], [ONE // 2, ONE // 2]).denominator == ONE
     numerators = np.array([[ONE // 3, ONE - ONE // 3], [1, ONE - 1]], dtype=np.int64)
     np.testing.assert_array_equal(md.Channel(numerators).matrix, [[1 / 3, 2 / 3], [2.0**-62, 1.0]])
 
@@ -92,25 +65,6 @@ def test_secrets_by_label_index_or_array():
     assert tested.sample(0, 0).shape == (0,)
 
 
-def test_bad_requests_are_named():
-    tested = channel([ONE, 0], [0, ONE], secrets=("home", "work"))
-    for secret in ("gym", 2, -1, 0.5, [0, 2]):
-        with pytest.raises(InputError, match="secret"):
-            tested.sample(secret, 1 if np.ndim(secret) == 0 else None)
-    for size in (-1, 1.5, (2, -1)):
-        with pytest.raises(InputError, match="size"):
-            tested.sample(0, size)
-    with pytest.raises(InputError, match="size"):
-        tested.sample([0, 1], 2)
-
-
-def test_labels_must_fit_and_differ():
-    with pytest.raises(InputError, match="secrets"):
-        channel([ONE, 0], secrets=("a", "b"))
-    with pytest.raises(InputError, match="observables"):
-        channel([ONE, 0], observables=("a", "a"))
-
-
 def test_load_from_a_directory_or_a_lone_file(tmp_path):
     secrets = md.Domain.from_labels(["home", "work"])
     problem = md.Problem([0.5, 0.5], 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))], secrets=secrets)
@@ -122,19 +76,6 @@ def test_load_from_a_directory_or_a_lone_file(tmp_path):
         assert loaded.secrets == ("home", "work")
 
 
-def test_load_refuses_what_is_no_channel(tmp_path):
-    with pytest.raises(CertificateError, match="missing"):
-        md.Channel.load(tmp_path)
-    with pytest.raises(CertificateError, match="missing"):
-        md.Channel.load(tmp_path / "channel.npz")
-    (tmp_path / "channel.npz").write_bytes(b"PK\x03\x04 truncated")
-    with pytest.raises(CertificateError, match=r"channel\.npz"):
-        md.Channel.load(tmp_path / "channel.npz")
-    np.savez(tmp_path / "channel.npz", numerators=np.array([[1, 2]]), exponent=np.int64(62))
-    with pytest.raises(CertificateError, match="another sum"):
-        md.Channel.load(tmp_path / "channel.npz")
-
-
 def test_channels_from_matrices_are_the_nearest_integers():
     matrix = np.array([[0.1] * 10, [1.0] + [0.0] * 9])
     channel = md.Channel.from_matrix(matrix, observables=list("abcdefghij"))
@@ -143,6 +84,3 @@ def test_channels_from_matrices_are_the_nearest_integers():
     assert set(channel.numerators[0].tolist()) <= {2**62 // 10, 2**62 // 10 + 2**62 % 10}
     assert channel.numerators[1].tolist() == [2**62] + [0] * 9
     assert abs(md.Channel.from_matrix([[0.5, 0.5 + 9e-7]]).matrix.sum() - 1) < 1e-15
-    for wrong, path in (([[0.5, 0.5 + 2e-6]], r"matrix\[0\]"), ([[1.5, -0.5]], r"matrix\[0,1\]"), ([1.0], "matrix")):
-        with pytest.raises(InputError, match=f"^{path}: "):
-            md.Channel.from_matrix(wrong)

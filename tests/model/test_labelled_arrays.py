@@ -65,25 +65,3 @@ def test_a_chain_counted_with_columns_in_another_order_than_its_rows_is_refused(
     with pytest.raises(InputError, match="columns in another order than its rows: column 0 is 'b'"):
         md.MarkovChain.from_counts(Labelled([[1, 2], [3, 4]], ["a", "b"], ["b", "a"]))
     assert md.MarkovChain.from_counts(Labelled([[1, 1], [1, 3]], ["a", "b"], ["a", "b"])).matrix[1, 1] == 0.75
-
-
-@each_row(
-    ("members", "remedy"),
-    [([True, False, True], "numpy.flatnonzero"), ([0.0, 2.0], "astype"), ([0.5, 2.0], "Give positions")],
-)
-def test_remedies_for_indices_do_not_give_other_ones(members, remedy):
-    with pytest.raises(InputError, match=remedy):
-        ABC.part(members)
-
-
-def test_one_trace_that_is_not_in_a_list_is_named():
-    with pytest.raises(InputError, match=r"is a single trace.*\[trace\]"):
-        md.MarkovChain.from_traces([0, 1, 0], n=2)
-
-
-def test_no_members_and_files_that_hold_no_channel_are_named(tmp_path):
-    with pytest.raises(InputError, match="members: is empty"):
-        ABC.part([])
-    (tmp_path / "certificate.json").write_text("{}")
-    with pytest.raises(InputError, match=r"is not a channel; found 'certificate\.json'; must be channel\.npz"):
-        md.Channel.load(tmp_path / "certificate.json")

@@ -10,7 +10,7 @@ import pytest
 from rows import assert_refused_at
 
 import mechdesign as md
-from mechdesign.errors import InputError
+from mechdesign.errors import CertificateError, InputError
 from mechdesign.model import distances as d
 from mechdesign.model._domain import BoundingBox, Domain, Grid
 from mechdesign.model._markov import MarkovChain, smooth
@@ -21,6 +21,18 @@ HAMMING = 1.0 - np.eye(4)
 DEGREE = Domain.geographic_grid(1, 1, 0, 1, 0, 1)
 # A box of Fiji's size, elsewhere.
 PLACES = Domain.geographic_grid(4, 2, -19.0, -16.0, 100.0, 105.0)
+
+
+ONE = 1 << 62
+ABC = Domain.from_labels(["a", "b", "c"])
+TOKYO = Domain.geographic_grid(columns=5, rows=4, south=35.6, north=35.8, west=139.6, east=139.9)
+
+
+def channel(*rows, **labels):
+    return md.Channel(np.array(rows, dtype=np.int64), **labels)
+
+
+HOME = channel([ONE, 0], [0, ONE], secrets=("home", "work"))
 
 
 def believing(prior):
@@ -144,6 +156,8 @@ DOMAINS = [
     (lambda: Domain.grid(4, 3, 4.0, 3.0).part([-1]), "members[0]"),
 ]
 PRIORS = [
+    (lambda: Prior.bootstrap([1, 0.5], samples=2), "counts[1]"),
+    (lambda: Prior.bootstrap([1, 2], samples=0), "samples"),
     (lambda: Prior([]), "prior", "empty"),
     (lambda: Prior([[1.0]]), "prior", "2 axes"),
     (lambda: Prior(["a"]), "prior", "real numbers"),
@@ -166,6 +180,7 @@ PRIORS = [
     (lambda: Prior.from_cells([], n=3), "counts", "all zero"),
 ]
 CHAINS = [
+    (lambda: MarkovChain.from_traces([0, 1, 0], n=2), "traces", "is a single trace"),
     (lambda: MarkovChain([[1.0, 0.0]]), "matrix", "(1, 2)"),
     (lambda: MarkovChain(np.zeros((0, 0))), "matrix", "wrong shape"),
     (lambda: MarkovChain([1.0]), "matrix", "1 axes"),
@@ -229,6 +244,52 @@ REQUIREMENTS = [
 ]
 
 
+CHANNELS = [
+    *(
+        (lambda row=row: channel([0, ONE], row), "numerators[1]")
+        for row in ([ONE - 1, 0], [ONE, 1], [2**61, 2**61 - 1])
+    ),
+    # These numbers sum to 2^62 modulo 2^64.
+    (lambda: channel([ONE] * 5), "numerators[0]", "another sum"),
+    (lambda: channel([ONE + 1, -1]), "numerators[0, 1]", "is negative"),
+    (lambda: md.Channel(np.array([[2**63, 2**62]], dtype=np.uint64)), "numerators[0, 0]", "negative"),
+    (lambda: md.Channel(np.ones((2, 2))), "numerators"),
+    (lambda: md.Channel(np.zeros(3, dtype=np.int64)), "numerators"),
+    (lambda: md.Channel(np.zeros((0, 2), dtype=np.int64)), "numerators"),
+    (lambda: channel([ONE, 0], secrets=("a", "b")), "secrets"),
+    (lambda: channel([ONE, 0], observables=("a", "a")), "observables"),
+    *((lambda secret=secret: HOME.sample(secret), "secret") for secret in ("gym", 2, -1, 0.5)),
+    (lambda: HOME.sample([0, 2]), "secret"),
+    *((lambda size=size: HOME.sample(0, size), "size") for size in (-1, 1.5, (2, -1))),
+    (lambda: HOME.sample([0, 1], 2), "size"),
+    (lambda: md.Channel.from_matrix([[0.5, 0.5 + 2e-6]]), "matrix[0]"),
+    (lambda: md.Channel.from_matrix([[1.5, -0.5]]), "matrix[0,1]"),
+    (lambda: md.Channel.from_matrix([1.0]), "matrix"),
+]
+CELLS = [
+    (lambda: TOKYO.cell_of(139.75, 35.68), "latitude", "look interchanged; found 139.75"),
+    (lambda: TOKYO.cell_of(35.0, 139.7), "place", "found (35.0, 139.7); must be latitude from 35.6 to 35.8"),
+    (lambda: TOKYO.cell_of([35.7, 30, 31], [139.7] * 3), "place[1]", "lies outside the grid, as do 1 others"),
+    (lambda: TOKYO.cell_of(35.7), "longitude", "is missing"),
+    (lambda: TOKYO.cell_of(math.nan, 139.7), "latitude", "is not accepted"),
+    (lambda: TOKYO.cell_of("35.7", 139.7), "latitude", "is not a number"),
+    (lambda: TOKYO.cell_of(True, 139.7), "latitude", "is not a number"),
+    (lambda: TOKYO.cell_of(35.7, 361), "longitude", "is not accepted"),
+    (lambda: TOKYO.cell_of(35.7, [139.7, 139.8]), "longitude", "has another shape"),
+    (lambda: TOKYO.cell_of(139.7, 35.7), "latitude", "look interchanged"),
+    (lambda: Domain.geographic_grid(2, 2, 10, 20, 30, 40).cell_of(35.0, 15.0), "place", "look interchanged"),
+    (lambda: TOKYO.cell_of(x=1.0, y=2.0), "x", "does not belong here; must be latitude and longitude"),
+    (lambda: Domain.from_labels(["a", "b"]).cell_of(0, 0), "domain", "has no places in two dimensions"),
+    (lambda: TOKYO.cell_of(35.7, 139.7, outside="drop"), "outside", "is not known; found 'drop'"),
+    (lambda: ABC.part([True, False, True]), "members", "numpy.flatnonzero"),
+    (lambda: ABC.part([0.0, 2.0]), "members", "astype"),
+    (lambda: ABC.part([0.5, 2.0]), "members", "Give positions"),
+    (lambda: ABC.part([]), "members", "is empty"),
+    (lambda: Domain.grid(columns=10**400, rows=2, width=1.0, height=1.0), "columns", "too many cells"),
+    (lambda: Domain.geographic_grid(10**6, 10**6, 0, 1, 0, 1), "columns", "too many cells"),
+]
+
+
 def test_wrong_distances():
     assert_refused_at(DISTANCES)
     with pytest.raises(InputError, match=r"^graph\.edges\[0,1\]: has no attribute 'x'"):
@@ -266,3 +327,24 @@ def test_wrong_requirements():
                 (lambda value=value: md.GraphPrivacy(value, nx.path_graph(3)), "epsilon"),
             ]
         )
+
+
+def test_wrong_channels(tmp_path):
+    assert_refused_at(CHANNELS)
+    path = tmp_path / "channel.npz"
+    for place in (tmp_path, path):
+        with pytest.raises(CertificateError, match="missing"):
+            md.Channel.load(place)
+    path.write_bytes(b"PK\x03\x04 truncated")
+    with pytest.raises(CertificateError, match=r"channel\.npz"):
+        md.Channel.load(path)
+    np.savez(path, numerators=np.array([[1, 2]]), exponent=np.int64(62))
+    with pytest.raises(CertificateError, match="another sum"):
+        md.Channel.load(path)
+    (tmp_path / "certificate.json").write_text("{}")
+    with pytest.raises(InputError, match=r"is not a channel; found 'certificate\.json'; must be channel\.npz"):
+        md.Channel.load(tmp_path / "certificate.json")
+
+
+def test_wrong_places():
+    assert_refused_at(CELLS)

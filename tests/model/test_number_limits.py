@@ -59,10 +59,3 @@ def test_floors_at_the_limits() -> None:
     assert md.design(problem("1e-100")).certificate.holds
     with pytest.raises(md.errors.InfeasibleError, match=r"expected error at 1e\+100"):
         problem("1e100")
-
-
-def test_grids_of_too_many_cells_are_refused_before_any_memory_is_taken() -> None:
-    with pytest.raises(md.errors.InputError, match="too many cells"):
-        md.Domain.grid(columns=10**400, rows=2, width=1.0, height=1.0)
-    with pytest.raises(md.errors.InputError, match="too many cells"):
-        md.Domain.geographic_grid(10**6, 10**6, 0, 1, 0, 1)

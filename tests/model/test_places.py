@@ -74,40 +74,6 @@ def test_places_that_are_no_grid_take_the_nearest() -> None:
     assert towns.cell_of(53.4, 11.75) == 2
 
 
-WRONG = [
-    (
-        (139.75, 35.68),
-        "latitude: is not accepted: .* look interchanged; found 139.75; .* Latitude comes first, then longitude",
-    ),
-    ((35.0, 139.7), r"place: lies outside the grid; found \(35.0, 139.7\); must be latitude from 35.6 to 35.8"),
-    (([35.7, 30, 31], [139.7] * 3), r"place\[1\]: lies outside the grid, as do 1 others"),
-    ((35.7,), "longitude: is missing"),
-    ((math.nan, 139.7), "latitude: is not accepted"),
-    (("35.7", 139.7), "latitude: is not a number"),
-    ((True, 139.7), "latitude: is not a number"),
-    ((35.7, 361), "longitude: is not accepted"),
-    ((35.7, [139.7, 139.8]), "longitude: has another shape"),
-]
-
-
-@each_row(("place", "message"), WRONG)
-def test_wrong_places(place: tuple[object, ...], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        TOKYO.cell_of(*place)  # type: ignore[arg-type]
-
-
-def test_coordinates_of_the_wrong_kind() -> None:
-    swapped = md.Domain.geographic_grid(2, 2, south=10, north=20, west=30, east=40)
-    with pytest.raises(InputError, match="Latitude and longitude look interchanged"):
-        swapped.cell_of(35.0, 15.0)
-    with pytest.raises(InputError, match="x: does not belong here; must be latitude and longitude"):
-        TOKYO.cell_of(x=1.0, y=2.0)
-    with pytest.raises(InputError, match="domain: has no places in two dimensions"):
-        md.Domain.from_labels(["a", "b"]).cell_of(0, 0)
-    with pytest.raises(InputError, match="outside: is not known; found 'drop'"):
-        TOKYO.cell_of(35.7, 139.7, outside="drop")  # type: ignore[arg-type]
-
-
 def test_answers_are_those_of_the_cell_with_labels_and_places() -> None:
     made = md.design(problem(TOKYO))
     cell = TOKYO.cell_of(35.68, 139.75)

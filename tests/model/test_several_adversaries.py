@@ -19,7 +19,6 @@ from mechdesign.cli import main
 from mechdesign.errors import (
     CertificateError,
     InfeasibleError,
-    InputError,
     PriorWarning,
     RevealedWarning,
     SpecificationError,
@@ -267,10 +266,3 @@ def test_a_specification_names_priors(tmp_path: Path):
 def test_wrong_priors_in_a_specification_name_the_key(old, new, message):
     with pytest.raises(SpecificationError, match=re.escape(message)):
         spec.parse(SPECIFICATION.replace(old, new)).problem()
-
-
-def test_samples_are_refused_where_they_are_none():
-    with pytest.raises(InputError, match=r"counts\[1\]"):
-        md.Prior.bootstrap([1, 0.5], samples=2)
-    with pytest.raises(InputError, match="samples"):
-        md.Prior.bootstrap([1, 2], samples=0)
