@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from certify_examples import flushing
+from bundles import flushing
 
 from mechdesign.certify import _costs as costs
 from mechdesign.certify._costs import cost_per_secret, distortion, expected_cost, forbidden_answer, worst_cost

@@ -17,7 +17,7 @@ from mechdesign.base._arrays import (
     require_below,
     require_same_length,
 )
-from mechdesign.certify._claims import ExponentBound, Floor, PairBound, RatioBound
+from mechdesign.certify._claims import Floor, RatioBound
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._stated import Stated
 from mechdesign.errors import InputError
@@ -122,29 +122,9 @@ def test_every_array_that_evidence_holds_is_a_copy_that_cannot_be_written_to() -
         assert not any(np.shares_memory(array, each) for each in mine.values())
 
 
-@pytest.mark.parametrize("kind", [complex, object, str, "datetime64[D]", "timedelta64[D]", "S3"])
-def test_numbers_of_no_accepted_type_are_refused(kind: Any) -> None:
-    array = np.zeros(2, dtype=kind) if kind is not object else np.array([None, {}])
-    for check in (as_nonnegative, as_whole_numbers):
-        with pytest.raises(InputError, match=r"^x: holds "):
-            check(array, "x", 1)
-
-
 def test_truth_values_are_numbers_but_not_whole_ones() -> None:
     assert as_nonnegative([True, False], "x", 1).tolist() == [1.0, 0.0]
-    with pytest.raises(InputError, match="holds bool"):
-        as_whole_numbers(np.array([True]), "x", 1)
-    with pytest.raises(InputError, match="holds float64"):
-        as_whole_numbers([1.0], "x", 1)
     assert as_whole_numbers([], "x", 1).dtype == np.int64
-
-
-@pytest.mark.parametrize("axes", [0, 1, 3])
-def test_another_number_of_axes_is_refused(axes: int) -> None:
-    for check in (as_nonnegative, as_whole_numbers):
-        assert check(np.ones((2, 2), dtype=np.int64), "x", 2).shape == (2, 2)
-        with pytest.raises(InputError, match=f"^x: has {axes} axes"):
-            check(np.ones((2,) * axes, dtype=np.int64), "x", 2)
 
 
 def test_entries_just_inside_and_just_outside_their_range() -> None:
@@ -183,112 +163,10 @@ def test_indices_below_a_limit_and_arrays_of_one_length() -> None:
         require_same_length("x", a=np.zeros(2), b=np.ones(2), c=np.zeros(1))
 
 
-K = np.zeros(2, dtype=np.int64)
-V = np.ones(2)
-RATIO = ("sources", "targets", "numerators", "denominators")
-
-
-@pytest.mark.parametrize(
-    ("make", "names"),
-    [
-        (lambda f: PairMultipliers(f["sources"], f["targets"], f["observables"], f["values"]), "stov"),
-        (lambda f: FloorMultipliers(f["sources"], f["observables"], f["values"]), "sov"),
-        (lambda f: ExponentBound("x", Fraction(1), f["sources"], f["targets"], f["values"]), "stv"),
-        (lambda f: RatioBound("x", Fraction(1), *(f[name] for name in RATIO)), "stnd"),
-    ],
-)
-def test_each_array_of_a_value_is_checked_by_itself(make: Callable[[dict[str, Any]], Any], names: str) -> None:
-    fields = {"sources": K, "targets": K + 1, "observables": K, "values": V, "numerators": K + 2, "denominators": K + 1}
-    make(fields)
-    for name in [name for name in fields if name[0] in names]:
-        array = fields[name]
-        wrong = [array[:1], array[None], array - 9, array.astype(str), array.astype(complex)]
-        if array.dtype.kind == "i":
-            wrong += [array + 0.5, array.astype(bool)]
-        else:
-            wrong += [array * math.nan, array * math.inf]
-        if name in ("numerators", "denominators"):
-            wrong.append(array * 0)
-        for each in wrong:
-            with pytest.raises(InputError):
-                make({**fields, name: each})
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Floor(Fraction(1), [1.0, 2.0]),
-        lambda: Floor(Fraction(1), [[1.0, 2.0]], prior=[1.0]),
-        lambda: Floor(Fraction(1), [[1.0, 2.0]], prior=[0.5, 0.25]),
-        lambda: PairBound.metric(Fraction(1), [0.0]),
-        lambda: PairBound.metric(Fraction(1), np.zeros((2, 1))),
-        lambda: PairBound.graph(Fraction(1), 2, [0, 1]),
-        lambda: PairBound.graph(Fraction(1), 2, [[-1, 0]]),
-        lambda: RatioBound("x", Fraction(0), [0], [1], [1], [1]),
-        lambda: RatioBound("x", Fraction(-1), [0], [1], [1], [1]),
-        lambda: RatioBound("x", Fraction(2**63), [0], [1], [1], [1]),
-        lambda: RatioBound("x", Fraction(2**63 + 1, 2**63), [0], [1], [1], [1]),
-        lambda: RatioBound("x", Fraction(2), [0], [1], [1], [3]),
-        lambda: Multipliers((), [[1.0]]),
-    ],
-)
-def test_values_that_do_not_fit_together_are_refused(make: Callable[[], Any]) -> None:
-    with pytest.raises(InputError):
-        make()
-
-
 def test_factors_of_one_and_of_the_largest_terms_are_accepted() -> None:
     assert RatioBound("x", Fraction(2), [0], [1], [1], [2]).factors_above().tolist() == [1.0]
     assert RatioBound("x", Fraction(2**63 - 1), [0], [1], [1], [1]).factors_above().tolist() == [2.0**63]
     assert Floor(Fraction(0), [[0.0]]).minimum == 0
-
-
-def problem(**changes: Any) -> Evidence:
-    fields: dict[str, Any] = {
-        "numerators": [[1, 3, 0], [2, 2, 0]],
-        "exponent": 2,
-        "prior": [0.5, 0.5],
-        "cost": np.ones((2, 3)),
-        "objective": "expected",
-        "requirements": (Stated.graph(Fraction(1), [[0, 1]]), Stated.distortion(Fraction(0), np.ones((4, 2)))),
-    }
-    return Evidence(**{**fields, **changes})
-
-
-NO_PAIR, NO_FLOOR = PairMultipliers([], [], [], []), FloorMultipliers([], [], [])
-
-
-@pytest.mark.parametrize(
-    ("entry", "place", "name"),
-    [
-        (PairMultipliers([2], [1], [0], [1.0]), 0, "sources"),
-        (PairMultipliers([0], [2], [0], [1.0]), 0, "targets"),
-        (PairMultipliers([0], [1], [3], [1.0]), 0, "observables"),
-        (FloorMultipliers([4], [0], [1.0]), 1, "estimates"),
-        (FloorMultipliers([0], [3], [1.0]), 1, "observables"),
-    ],
-)
-def test_multipliers_of_what_is_not_there_are_refused(entry: Any, place: int, name: str) -> None:
-    entries = [NO_PAIR, NO_FLOOR]
-    problem(multipliers=Multipliers((PairMultipliers([1], [0], [2], [1.0]), FloorMultipliers([3], [2], [1.0]))))
-    entries[place] = entry
-    with pytest.raises(InputError, match=rf"multipliers.requirements\[{place}\].{name}"):
-        problem(multipliers=Multipliers(tuple(entries)))
-
-
-def test_the_size_of_a_channel_and_its_sums() -> None:
-    assert (problem().secrets, problem().observables) == (2, 3)
-    assert problem(numerators=[[4, 0, 0], [0, 0, 4]]).numerators.max() == 4
-    for wrong in ([[5, -1, 0], [2, 2, 0]], [[1, 3, 0], [2, 2, 1]], [[1, 3, 0], [2, 1, 0]], [[0, 0, 0], [0, 0, 0]]):
-        with pytest.raises(InputError, match="numerators"):
-            problem(numerators=wrong)
-    for exponent, fine in ((1, True), (62, True), (0, False), (63, False), (-1, False), (np.int64(2), False)):
-        whole = 2 ** min(max(int(exponent), 0), 62)
-        if fine:
-            assert problem(numerators=[[whole, 0, 0]] * 2, exponent=exponent).exponent == exponent
-        else:
-            with pytest.raises(InputError, match="exponent"):
-                problem(numerators=[[whole, 0, 0]] * 2, exponent=exponent)
 
 
 def test_sums_that_wrap_around_are_not_taken_for_one() -> None:

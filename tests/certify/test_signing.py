@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certify_examples import line
+from bundles import line
 
 import mechdesign as md
 from mechdesign.certify import _bundle as bundle

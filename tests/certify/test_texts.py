@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_second_verifier import line, put, repair, whole
+from bundles import line, put, repair, whole
 
 from mechdesign.certify import __main__, _archive, second_verifier
 from mechdesign.certify import _bundle as bundle

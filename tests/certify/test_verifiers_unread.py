@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from certify_examples import line
-from test_second_verifier import put, whole
+from bundles import made, put
 
 from mechdesign.certify import __main__, second_verifier
 
@@ -20,7 +19,7 @@ BOTH = pytest.mark.parametrize("verifier", [__main__, second_verifier])
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    put(tmp_path, whole(line(4, 0.6)))
+    put(tmp_path, made("expected cost"))
     return str(tmp_path)
 
 
@@ -68,7 +67,7 @@ def test_what_does_not_hold_is_1_all_the_same(monkeypatch: pytest.MonkeyPatch, f
 def test_streams_of_another_encoding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verifier) -> None:
     named = tmp_path / "Straße"
     named.mkdir()
-    put(named, whole(line(4, 0.6)))
+    put(named, made("expected cost"))
     said = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(said, encoding="ascii"))
     assert verifier.main([str(named)]) == 0
