@@ -1,0 +1,241 @@
+"""`mechdesign leakage` and `mechdesign budget`: matrices, budgets and a specification; costs, weights and windows."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+from cli_examples import assert_wrong_usage, well, write
+
+from mechdesign import leakage
+from mechdesign.cli._console import at_most
+from mechdesign.data._budgets import read_weights
+from mechdesign.data._chain_counts import CHAIN_COUNTS, counts_file
+from mechdesign.errors import InputError
+from mechdesign.model._markov import MarkovChain
+
+# The formulas hold for any two matrices, also for those that no chain has.
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
+
+MILD = np.array([[0.8, 0.2], [0.2, 0.8]])
+OTHER = np.array([[0.8, 0.2], [0.1, 0.9]])
+CURVE = ([0.0, 0.5, 1.0, 2.0], [2.0, 1.0, 0.5, 0.2])
+SPEC = """
+domain.labels = ["a", "b", "c"]
+prior.uniform = true
+cost.distance = "hamming"
+privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _files(_in_an_empty_folder: None) -> None:
+    np.savetxt("B.csv", MILD, delimiter=",")
+    np.save("F.npy", OTHER)
+    sparse.save_npz("S.npz", sparse.csr_array(OTHER))
+    write("# identity\n1;0\n\n0;1\n", "I.csv")
+    points = [f"{epsilon},{cost}\n" for epsilon, cost in zip(*CURVE, strict=True)]
+    write("epsilon,cost\n" + "".join(points), "one.csv")
+    write("step,epsilon,cost\n" + "".join(f"{step},{point}" for step in range(3) for point in points), "each.csv")
+    write("weight\n1\n0\n2\n", "weights.csv")
+    write(SPEC, "spec.toml")
+
+
+# --- leakage ---
+
+
+def test_the_table_rounds_up_what_the_library_finds() -> None:
+    shown = well("leakage", "B.csv", "--forward", "F.npy", "--epsilon", "0.1", "--steps", "10", "--window", "3").stdout
+    lines = shown.splitlines()
+    assert lines[0].split() == ["release", "epsilon", "backward", "forward", "temporal"]
+    total = leakage.temporal(np.full(10, 0.1), MILD, OTHER)
+    assert lines[5].split()[0] == "4"
+    assert total[4] <= float(lines[5].split()[-1]) <= total[4] * 1.001
+    facts = dict(re.split(r"  +", line.strip()) for line in lines[13:])
+    assert facts["each release, over an infinite horizon"] == at_most(leakage.supremum(0.1, MILD, OTHER))
+    assert facts["any 3 successive releases together"] == at_most(leakage.windows([0.1] * 10, 3, MILD, OTHER).max())
+    assert facts["all releases together"] == "1"
+
+
+def test_budgets_are_added_as_they_are_printed() -> None:
+    for steps, said in ((3, "0.3"), (6, "0.6"), (7, "0.7")):
+        line = ("leakage", "I.csv", "--epsilon", "0.1", "--steps", steps, "--window", steps)
+        facts = [re.split(r"  +", each.strip()) for each in well(*line).stdout.splitlines()]
+        for name in ("largest leakage of one release", "all releases together"):
+            assert [name, said] in facts
+        assert json.loads(well(*line, "--json").stdout)["facts"]["total"] == float(said)
+
+
+def test_json_csv_and_plot() -> None:
+    arguments = ["B.csv", "--epsilon", "0.1", "--steps", "60", "--json", "-o", "table.csv", "--plot", "p.png"]
+    answer = json.loads(well("leakage", *arguments).stdout)
+    expected = leakage.temporal(np.full(60, 0.1), MILD)
+    table = np.genfromtxt("table.csv", delimiter=",", names=True)
+    assert answer["temporal"] == table["temporal"].tolist() == expected.tolist()
+    assert Path("p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_bound() -> None:
+    shown = well("leakage", "I.csv", "--epsilon", "0.1", "--steps", "50").stdout
+    assert "no bound" in shown
+    assert "10 more" in shown
+    answer = json.loads(well("leakage", "I.csv", "--epsilon", "0.1", "--steps", "3", "--json").stdout)
+    assert answer["facts"]["supremum"] is None
+
+
+def test_directions_are_told_apart() -> None:
+    for line in ("leakage B.csv --epsilon 0.1 --steps 4", "budget --alpha 1 --backward B.csv --steps 4"):
+        said = well(*line.split(), "--forward", "F.npy").stderr
+        assert said.count("cannot both be correlations of one chain") == 1
+    # A matrix of the other direction is told of.
+    chain = MarkovChain.from_traces([[0, 1, 1, 0, 1, 0, 0, 1]], n=2)
+    content = {"forward.csv": b"0.25,0.75\n0.5,0.5\n", "backward.csv": b"0.3,0.7\n0.6,0.4\n"}
+    for name, data in {**content, CHAIN_COUNTS: counts_file(chain, content)}.items():
+        Path(name).write_bytes(data)
+    words = "is the forward matrix of its chain, but is used as the backward matrix"
+    for name, told in (("forward.csv", True), ("backward.csv", False)):
+        assert (words in well("leakage", name, "--epsilon", "0.1", "--steps", "2").stderr) == told
+
+
+# --- budgets ---
+
+
+def test_budgets_there_and_back() -> None:
+    line = ("budget", "--alpha", "1", "--backward", "B.csv", "--forward", "F.npy")
+    shown = well(*line, "--steps", "30", "-o", "b.csv").stdout
+    assert re.search(r"1 to 28, each +0\.2038", shown)
+    assert re.search(r"all, for any number of releases +0\.2038", well(*line).stdout)
+    assert leakage.read_budgets("b.csv").tolist() == leakage.allocate_budget(1.0, 30, MILD, OTHER).tolist()
+    back = well("leakage", "B.csv", "--forward", "S.npz", "--budgets", "b.csv").stdout
+    assert re.search(r"largest leakage of one release +1\n", back)
+
+
+def test_budgets_without_any_correlation_say_so() -> None:
+    independent = "assumes that successive data are independent"
+    assert independent in well("budget", "--alpha", "1", "--steps", "3").stderr
+    assert json.loads(well("budget", "--alpha", "1", "--steps", "3", "--json").stdout)["budgets"] == [1] * 3
+    result = well("budget", "--alpha", "1", "--steps", "5", "--backward", "B.csv", "--plot", "p.svg")
+    assert independent not in result.stderr
+    assert "<svg" in Path("p.svg").read_text(encoding="utf-8")
+
+
+def test_budgets_of_zero_are_warned_of() -> None:
+    said = well("budget", "--alpha", "1", "--steps", "4", "--backward", "I.csv").stderr
+    assert said.count("warning: no positive budget is possible over an infinite horizon") == 1
+    assert said.count("warning: no positive budget is possible in the 2 releases") == 1
+
+
+# --- costs ---
+
+COSTS = ("budget", "--alpha", "1", "--backward", "B.csv", "--cost")
+
+
+def test_one_curve_for_all() -> None:
+    answer = json.loads(well(*COSTS, "one.csv", "--steps", "3", "--json", "-o", "b.csv", "--plot", "b.png").stdout)
+    best = leakage.best_budgets(1.0, [CURVE] * 3, MILD)
+    assert answer["budgets"] == best.epsilons.tolist() == leakage.read_budgets("b.csv").tolist()
+    assert answer["lower_bound"] <= answer["cost"] <= answer["allocated"]
+    assert Path("b.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_weights_beside_steps_are_those_of_their_releases() -> None:
+    for steps in ("012", "021", "123", "001"):
+        write("step,weight\n" + "".join(f"{step},{n}\n" for n, step in enumerate(steps)), "w.csv")
+        if steps == "012":
+            assert read_weights("w.csv").tolist() == [0, 1, 2]
+            continue
+        with pytest.raises(InputError, match=r"row \d: is out of order; .* must be step"):
+            read_weights("w.csv")
+
+
+def test_a_table_with_weights_and_windows() -> None:
+    line = (*COSTS, "each.csv", "--weights", "weights.csv", "--window", "2")
+    shown = well(*line).stdout
+    assert "No 2 successive releases leak more than 1." in shown
+    assert "no budgets cost less than" in shown
+    answer = json.loads(well(*line, "--json").stdout)
+    assert leakage.windows(answer["budgets"], 2, MILD).max() <= 1
+
+
+def test_a_specification_is_designed_for() -> None:
+    result = well(*COSTS, "spec.toml", "--weights", "weights.csv", "--json", "-o", "b.csv")
+    answer = json.loads(result.stdout)
+    assert leakage.temporal(answer["budgets"], MILD).max() <= 1
+    # Randomised response on three values: 2 / (2 + e^ε) is the least cost, and 2/3 that of releasing nothing.
+    cost = sum(weight * 2 / (2 + np.exp(epsilon)) for weight, epsilon in zip([1, 0, 2], answer["budgets"], strict=True))
+    assert answer["cost"] == pytest.approx(cost, rel=1e-6)
+    assert answer["lower_bound"] <= answer["cost"]
+    assert "costs are certified at" in result.stderr
+
+
+# --- wrong usage ---
+
+
+def test_wrong_usage() -> None:
+    two = SPEC.replace("privacy = [", 'privacy = [{ kind = "metric", epsilon = 2, distance = "hamming" }, ')
+    for name, text in {
+        "bad.csv": "0.5,0.4\n0.5,0.5\n",
+        "text.csv": "a,b\n0.5,0.5\n",
+        "ragged.csv": "0.5,0.5\n1\n",
+        "empty.csv": "\n",
+        "three.csv": "1,0,0\n0,1,0\n0,0,1\n",
+        "x.npy": "junk",
+        "x.npz": "PK\x03\x04junk",
+        "rising.csv": "epsilon,cost\n0,1\n1,2\n",
+        "order.csv": "step,epsilon,cost\n0,0,1\n2,0,1\n",
+        "head.csv": "eps,cost\n0,1\n",
+        "far.csv": "epsilon,cost\n3,1\n4,0\n",
+        "negative.csv": "weight\n1\n-1\n",
+        "nothing.csv": "weight\n0\n0\n0\n",
+        "two.toml": two,
+    }.items():
+        write(text, name)
+    many, budget, cost = "--epsilon 1 --steps 2", "budget --alpha 1 --backward B.csv", " ".join(COSTS)
+    assert_wrong_usage(
+        {
+            f"leakage {many}": "give a matrix",
+            "leakage B.csv --epsilon 1": "give --epsilon and --steps",
+            "leakage B.csv --epsilon 1 --budgets b.csv": "give either --budgets or",
+            "leakage B.csv --epsilon -1 --steps 2": "--epsilon: is not accepted; found -1.0",
+            "leakage B.csv --epsilon nan --steps 2": "--epsilon: is not accepted; found nan",
+            f"leakage bad.csv {many}": "backward (bad.csv)[0]: does not sum to 1; found 0.9",
+            f"leakage B.csv --forward bad.csv {many}": "forward (bad.csv)[0]: does not sum to 1; found 0.9",
+            f"leakage B.csv --forward three.csv {many}": "another number of states",
+            f"leakage text.csv {many}": "text.csv, line 1: is a header; found 2 texts",
+            f"leakage ragged.csv {many}": "ragged.csv, line 2: has the wrong number of fields",
+            f"leakage empty.csv {many}": "empty.csv: is empty; must be at least one line of numbers",
+            f"leakage none.csv {many}": "none.csv: cannot be opened (No such file or directory)",
+            f"leakage . {many}": "cannot be opened (Is a directory)",
+            f"leakage x.npy {many}": "x.npy: is not a NumPy file",
+            f"leakage x.npz {many}": "x.npz: is not a sparse matrix of SciPy",
+            f"leakage B.csv {many} --plot p.xyz": "--plot: has an unknown suffix; found 'p.xyz'",
+            f"leakage B.csv {many} -o a.svg --plot ./a.svg": "--plot: is the file of --output",
+            f"leakage B.csv {many} -o B.csv/t.csv": "cannot be",
+            f"leakage B.csv {many} -o .": "could not be written",
+            f"leakage B.csv {many} --window 3": "--window: is too large",
+            "leakage B.csv --budgets B.csv": "wrong header",
+            "budget --alpha 0 --backward B.csv": "alpha: leaves no budget; found 0.0",
+            "budget --alpha 1 -o b.csv": "give --steps",
+            "budget --alpha 1 --steps 2 -o no/b.csv": "could not be written",
+            "budget --steps 2": "Missing option '--alpha'",
+            f"{budget} --steps 4 --forward three.csv": "another number of states",
+            f"{budget} --steps 3 --tolerance 0.1": "give --cost with",
+            f"{budget} --weights weights.csv": "give --cost",
+            f"{cost} one.csv": "do not give their number",
+            f"{cost} one.csv --steps 2 --weights weights.csv": "different numbers of releases, [2, 3]",
+            f"{cost} one.csv --weights nothing.csv": "zero in every row",
+            f"{cost} one.csv --weights negative.csv": "row 2, column weight: is not a weight",
+            f"{cost} one.csv --steps 2 --tolerance -1": "tolerance: is negative",
+            f"{cost} one.csv --steps 2 --window 3": "window: is too large",
+            f"{cost} rising.csv --steps 2": "must not rise",
+            f"{cost} order.csv": "row 2: is out of order; found 9 (9 stands for any digit); must be step 1",
+            f"{cost} head.csv --steps 2": "has the wrong header",
+            f"{cost} far.csv --steps 2": "is larger than the budget of any release",
+            f"{cost} none.csv --steps 2": "cannot be opened",
+            f"{cost} two.toml --steps 2": "has 2 tables with epsilon",
+        }
+    )
