@@ -387,27 +387,6 @@ def test_contradictions_against_enumeration(constraints) -> None:
     assert all(possible(chosen[:i] + chosen[i + 1 :]) for i in range(len(chosen)))
 
 
-@pytest.mark.parametrize(
-    ("constraints", "path"),
-    [
-        (5, "constraints"),
-        ("text", "constraints"),
-        ([[0, 1]], "constraints[0]"),
-        ([[0, 1, 2, 0]], "constraints[0][2]"),
-        ([[0, 0.5, 0, 0]], "constraints[0][1]"),
-        ([["a", "b", "c", "d"]], "constraints[0]"),
-        ([[0, 1, 0, 0], ([0, 1, 0, 0], -1)], "constraints[1]"),
-        ([([0, 1, 0, 0], 1.5)], "constraints[0]"),
-        ([([0, 1, 0, 0], True)], "constraints[0]"),
-        ([([0, 1, 0, 0], 10**12)], "constraints[0]"),
-    ],
-)
-def test_wrong_constraints_are_refused(constraints, path: str) -> None:
-    with pytest.raises(InputError) as caught:
-        Policy.full(FOUR, constraints=constraints)
-    assert caught.value.path == path
-
-
 def test_a_pair_of_a_domain_of_two_values() -> None:
     two = Domain({"x": range(2)})
     assert Policy.full(two, constraints=[[0, 1]]).constraints[0].known is None
@@ -427,12 +406,3 @@ def test_marginal_tables_with_counts() -> None:
         marginal_constraints(domain, ["sex"], [1, 2, 3])
     with pytest.raises(InputError, match="one of age, sex"):
         marginal_constraints(domain, ["height"])
-
-
-def test_data_are_checked_against_known_counts() -> None:
-    policy = Policy.full(FOUR, constraints=[([1, 1, 0, 0], 3), [0, 1, 0, 0]])
-    policy.check_counts([1, 2, 5, 0])
-    with pytest.raises(InputError, match=r"constraints\[0\]: differs from the count"):
-        policy.check_counts([1, 1, 5, 0])
-    with pytest.raises(InputError, match="wrong shape"):
-        policy.check_counts([1])

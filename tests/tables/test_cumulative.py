@@ -238,38 +238,6 @@ def test_a_ledger_that_refuses_stops_the_release(mechanism: str, monkeypatch: py
         getattr(md.tables, mechanism)(DENSE, 2, 1, ledger=RecordingLedger(refuses=True))
 
 
-@pytest.mark.parametrize(
-    ("counts", "theta", "epsilon", "message"),
-    [
-        ([1, -2], 1, 1, r"counts\[1\]"),
-        ([1, 2.5], 1, 1, r"counts\[1\]"),
-        ([1.0, float("nan")], 1, 1, r"counts\[1\]"),
-        ([], 1, 1, "counts"),
-        ([0, 0], 1, 1, "no record"),
-        ([[1, 2]], 1, 1, "counts"),
-        (["a"], 1, 1, "counts"),
-        ([2**61, 2**61], 1, 1, "too many"),
-        ([1, 2], 0, 1, "theta"),
-        ([1, 2], 3, 1, "theta: is above the number of values; found 3; must be from 1 to 2"),
-        ([1, 2], True, 1, "theta"),
-        ([1, 2], 1, 0, "epsilon"),
-        ([1, 2], 1, -1, "epsilon"),
-        ([1, 2], 1, None, "epsilon"),
-    ],
-)
-def test_wrong_input(counts: Any, theta: Any, epsilon: Any, message: str) -> None:
-    ledger = RecordingLedger()
-    with pytest.raises(InputError, match=message):
-        md.tables.ordered(counts, theta, epsilon, ledger=ledger)
-    with pytest.raises(InputError, match=message):
-        md.tables.ordered_hierarchical(counts, theta, epsilon, ledger=ledger)
-    with pytest.raises(InputError, match="confidence"):
-        md.tables.ordered([1, 2], 1, 1, confidence=1, ledger=ledger)
-    with pytest.raises(InputError, match="fanout"):
-        md.tables.ordered_hierarchical([1, 2, 3], 2, 1, fanout=1, ledger=ledger)
-    assert not ledger.entries
-
-
 @pytest.mark.parametrize("mechanism", ["ordered", "ordered_hierarchical"])
 def test_saved_and_read_again(mechanism: str, tmp_path: Path) -> None:
     release = getattr(md.tables, mechanism)(DENSE, 8, "1/3", rng=1)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import InputError
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._budget import Budget
 from mechdesign.tables._domain import Domain
@@ -176,29 +175,6 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
     assert np.array_equal(back.centroids, found.centroids)
     assert (back.attributes, back.iterations) == (("x",), 2)
     assert back.assign([[1.0]]).tolist() == found.assign([[1.0]]).tolist()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"k": 0}, "k"),
-        ({"k": True}, "k"),
-        ({"iterations": 0}, "iterations"),
-        ({"epsilon": 0}, "epsilon"),
-        ({"points": []}, "no record"),
-        ({"points": {"x": [1, 2, 30]}}, r"data\['x'\], row 2"),
-        ({"points": {"x": [1.5]}}, r"row 0"),
-        ({"policy": Policy.full(Domain({"sex": ["f", "m"]})), "points": [0, 1]}, "no numeric attribute"),
-        ({"initial": [[1], [30]]}, r"initial\[1\]"),
-        ({"initial": [[1], [float("nan")]]}, r"initial\[1\]"),
-        ({"initial": [[1, 2]]}, "initial"),
-        ({"rng": "seed"}, "rng"),
-    ],
-)
-def test_wrong_input(arguments: dict[str, Any], message: str) -> None:
-    given = {"points": [1, 2, 3], "k": 2, "policy": Policy.line(LINE), "epsilon": 1, "iterations": 2, **arguments}
-    with pytest.raises(InputError, match=message):
-        md.tables.kmeans(**given)
 
 
 def test_points_may_be_an_array_of_reals():

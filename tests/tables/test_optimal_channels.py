@@ -123,23 +123,3 @@ def test_several_attributes_add_up():
     made = optimal_attribute(Policy.attribute(domain), 1)
     assert made.problem.cost[0, 5] == pytest.approx(2.5)
     assert optimal_attribute(Policy.attribute(domain), 1, cost="squared").problem.cost[0, 5] == pytest.approx(4.25)
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: optimal_count(0, 1), "records"),
-        (lambda: optimal_count(5000, 1), "too many"),
-        (lambda: optimal_count(4, 0), "epsilon"),
-        (lambda: optimal_count(4, 1, cost="cubic"), "cost: is not known"),
-        (lambda: optimal_count(4, 1, sensitivity=0), "sensitivity"),
-        (lambda: optimal_count(4, 1, cost=np.ones((3, 3))), "cost"),
-        (lambda: optimal_attribute(Policy.full(Domain({"sex": ["f", "m"]})), 1), "needs a numeric attribute"),
-        (lambda: optimal_attribute(Policy.full(LINE, unbounded=True), 1), "null node"),
-        (lambda: optimal_attribute(Policy.full(LINE, constraints=[[1, 0, 0, 0, 0]]), 1), "count constraints"),
-        (lambda: optimal_attribute(Policy.full(Domain({"a": range(3000)})), 1), "too many values"),
-    ],
-)
-def test_wrong_input(call, words):
-    with pytest.raises(InputError, match=words):
-        call()

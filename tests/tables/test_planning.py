@@ -80,12 +80,6 @@ def test_a_plan_says_which_releases_use_strategies():
         assert any('kind = "workload" use strategies' in remark for remark in plan.remarks) == said
 
 
-@pytest.mark.parametrize("epsilon", ["1e-20", "1e-300"])
-def test_noise_that_is_too_large_is_the_fault_of_epsilon(epsilon):
-    with pytest.raises(InputError, match=r"^epsilon: is too small or too large, .* a scale of at most 2\^50"):
-        plan_cumulative(Policy.full(Domain({"a": range(20)})), epsilon, compare=False)
-
-
 def test_a_named_mechanism_is_taken():
     policy = Policy.threshold(AGE, 4)
     for name in ("ordered", "ordered-hierarchical", "hierarchical"):
@@ -152,19 +146,3 @@ def test_sums_and_clusters():
 )
 def test_theta_of_a_policy(policy, theta):
     assert cumulative_theta(policy) == theta
-
-
-@pytest.mark.parametrize(
-    "policy",
-    [
-        Policy.partition(AGE, np.arange(40) // 2),
-        Policy.full(AGE, unbounded=True),
-        Policy.full(AGE, constraints=[np.arange(40) < 3]),
-        Policy.full(Domain({"sex": ["f", "m"]})),
-        Policy.full(Domain({"age": range(3), "sex": ["f", "m"]})),
-        Policy.threshold(Domain({"x": [0, 1, 2, 10, 11]}), 2),
-    ],
-)
-def test_policies_without_cumulative_histogram(policy):
-    with pytest.raises(InputError):
-        cumulative_theta(policy)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import doctest
-import importlib
 import itertools
 from fractions import Fraction
 
@@ -19,15 +17,6 @@ from mechdesign.tables._sensitivity._brute_force import neighbouring_databases
 
 LINE = Domain({"x": range(5)})
 MIXED = Domain({"age": range(4), "sex": ["f", "m"]})
-
-
-@pytest.mark.parametrize(
-    "module",
-    ["_policies._cliques", "_policies._known_counts", "_domain", "_policies._thresholds", "_parallel", "_policy"],
-)
-def test_examples_in_docstrings(module: str) -> None:
-    results = doctest.testmod(importlib.import_module(f"mechdesign.tables.{module}"))
-    assert results.failed == 0
 
 
 def test_the_package_is_reached_from_the_top() -> None:
@@ -176,49 +165,6 @@ def test_whole_numbers_and_fractions_have_no_margin() -> None:
     assert Policy.threshold(thirds, Fraction(1, 3)).secret_graph.edge_count == 2
     # A threshold that was computed: 2.0999999999999996.
     assert Policy.threshold(Domain({"a": [Fraction(k, 10) for k in range(30)]}), 3 * 0.7).steps == 21
-
-
-@pytest.mark.parametrize(
-    ("build", "path"),
-    [
-        (lambda: Policy.threshold(LINE, 0), "theta"),
-        (lambda: Policy.threshold(LINE, -1), "theta"),
-        (lambda: Policy.threshold(LINE, 0.5), "theta"),
-        (lambda: Policy.threshold(LINE, 6), "theta"),
-        (lambda: Policy.threshold(LINE, 5.1), "theta"),
-        (lambda: Policy.threshold(LINE, float("nan")), "theta"),
-        (lambda: Policy.threshold(LINE, True), "theta"),
-        (lambda: Policy.threshold(MIXED, 1), "domain['sex']"),
-        (lambda: Policy.threshold(MIXED, 1, attributes=["sex"]), "domain['sex']"),
-        (lambda: Policy.threshold(MIXED, 1, attributes=["height"]), "attribute"),
-        (lambda: Policy.threshold(MIXED, 1, attributes=["age", "age"]), "attributes"),
-        (lambda: Policy.threshold(MIXED, 1, attributes="age"), "attributes"),
-        (lambda: Policy.threshold(MIXED, 1, attributes=[]), "attributes"),
-        (lambda: Policy.threshold(Domain({"x": [2, 1]}), 1), "domain['x']"),
-        (lambda: Policy.threshold(Domain({"x": [2]}), 1), "domain"),
-        (lambda: Policy.line(MIXED), "domain"),
-        (lambda: Policy.line(Domain({"sex": ["f", "m"]})), "domain['sex']"),
-        (lambda: Policy.line(Domain({"x": [2, 1]})), "domain['x']"),
-        (lambda: Policy.full({"x": [1]}), "domain"),  # type: ignore[arg-type]
-        (lambda: Policy.partition(LINE, [0, 1]), "labels"),
-        (lambda: Policy.partition(LINE, "01234"), "labels"),
-        (lambda: Policy.partition(LINE, [0, 1, 2, 3, float("nan")]), "labels[4]"),
-        (lambda: Policy.partition(LINE, 7), "labels"),
-        (lambda: Policy.graph(LINE, [(0, 5)]), "graph[0]"),
-        (lambda: Policy.graph(LINE, [(0, 1), (2, 2)]), "graph[1]"),
-        (lambda: Policy.graph(LINE, [(0, 1, 2)]), "graph[0]"),
-        (lambda: Policy.graph(LINE, [(0, 1.5)]), "graph[0]"),
-        (lambda: Policy.graph(LINE, [(0, -1)]), "graph[0]"),
-        (lambda: Policy.graph(LINE, 7), "graph"),
-        (lambda: Policy.graph(LINE, nx.DiGraph([(0, 1)])), "graph"),
-        (lambda: Policy.graph(LINE, nx.Graph([("a", "b")])), "graph"),
-        (lambda: Policy.full(LINE, unbounded=1), "unbounded"),  # type: ignore[arg-type]
-    ],
-)
-def test_wrong_policies_are_refused(build, path: str) -> None:
-    with pytest.raises(InputError) as caught:
-        build()
-    assert caught.value.path == path
 
 
 def test_parallel_composition_without_constraints() -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
 from mechdesign.tables._queries._trees import RangePlan, RangeTree, budget_split, height, ordered_error, plan_ranges
 
 SHAPES = [(8, 8, 2), (9, 4, 2), (13, 5, 2), (20, 7, 3), (16, 1, 2), (12, 12, 12), (5, 2, 2), (30, 10, 4), (7, 3, 5)]
@@ -169,23 +168,3 @@ def test_the_ordered_error_does_not_depend_on_the_domain() -> None:
         errors = [ordered_error(size, theta, 1) for size in (100, 1000, 10**6)]
         assert errors[0] == pytest.approx(errors[2], rel=0.02)
         assert max(errors) <= 4 * theta**2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, 1, 2, 1), "size"),
-        ((5, 0, 2, 1), "theta"),
-        ((5, 6, 2, 1), "theta: is above"),
-        ((5, 2, 1, 1), "fanout"),
-        ((5, 2, 2, 0), "epsilon: is not positive"),
-        ((5, 2, 2, "nan"), "epsilon"),
-        ((5, 2.5, 2, 1), "theta"),
-    ],
-)
-def test_wrong_arguments(arguments: tuple[int, int, int, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        budget_split(*arguments[:3], epsilon=arguments[3])
-    size, theta, fanout, epsilon = arguments
-    with pytest.raises(InputError, match=message):
-        plan_ranges(size, theta, epsilon, fanout=fanout)

@@ -156,40 +156,6 @@ def test_known_counts_raise_the_noise(laws: list[tuple[Any, int]]) -> None:
         md.tables.release_histogram([0, 2, 2, 2], policy, 1)
 
 
-@pytest.mark.parametrize(
-    ("data", "budget", "message"),
-    [
-        ([], {"epsilon": 1}, "no record"),
-        ([(0, "f"), (6, "f")], {"epsilon": 1}, "row 1"),
-        ([0, 11], {"epsilon": 1}, "single values"),
-        ({"age": [3, 9], "sex": ["f", "f"]}, {"epsilon": 1}, "row 1"),
-        ({"age": [3]}, {"epsilon": 1}, "sex"),
-        (RECORDS, {"epsilon": 0}, "epsilon"),
-        (RECORDS, {"epsilon": -1}, "epsilon"),
-        (RECORDS, {"epsilon": True}, "epsilon"),
-        (RECORDS, {}, "epsilon: is not given"),
-        (RECORDS, {"epsilon": 1, "rho": 1}, "together with rho"),
-        (RECORDS, {"rho": "inf"}, "rho"),
-        (RECORDS, {"epsilon": 1, "confidence": 1}, "confidence"),
-        (RECORDS, {"epsilon": 1, "rng": "seed"}, "rng"),
-    ],
-)
-def test_wrong_input(data: Any, budget: dict[str, Any], message: str) -> None:
-    ledger = RecordingLedger()
-    with pytest.raises(InputError, match=message):
-        md.tables.release_histogram(data, FULL, ledger=ledger, **budget)
-    assert not ledger.entries
-
-
-def test_budgets_too_small_to_be_served() -> None:
-    with pytest.raises(InputError, match="epsilon: is too small"):
-        md.tables.release_histogram(RECORDS, FULL, "1e-20")
-    with pytest.raises(InputError, match="rho: is too small"):
-        md.tables.release_histogram(RECORDS, FULL, rho="1e-40")
-    with pytest.raises(InputError, match="epsilon: is too small"):
-        md.tables.ordered([1, 2, 3], 2, "1e-20")
-
-
 def test_a_ledger_that_refuses_stops_the_release(laws: list[tuple[Any, int]]) -> None:
     with pytest.raises(md.errors.MechdesignError, match="would pass"):
         md.tables.release_histogram(RECORDS, FULL, 1, ledger=RecordingLedger(refuses=True))
@@ -297,31 +263,6 @@ def test_functions_and_modules_have_different_names() -> None:
 def test_linear_queries_where_counts_are_known() -> None:
     policy = Policy.line(Domain({"x": range(4)}), constraints=[([0, 1, 1, 0], 2)])
     assert len(md.tables.release_linear([0, 1, 2], policy, np.eye(4), epsilon=1)) == 4
-
-
-@pytest.mark.parametrize(
-    ("release", "path"),
-    [
-        (lambda: md.tables.release_histogram(RECORDS, None, 1), "policy"),
-        (lambda: md.tables.release_linear(RECORDS, None, [1], epsilon=1), "policy"),
-        (lambda: md.tables.release_sum(RECORDS, "full", epsilon=1), "policy"),
-        (lambda: md.tables.kmeans(RECORDS, 2, None, epsilon=1, iterations=1), "policy"),
-        (lambda: md.tables.parallel_composition(None), "policy"),
-        (lambda: Policy.union(FULL, 1), "policies[1]"),
-        (lambda: md.tables.release_histogram(RECORDS, FULL, 1, ledger=1.0), "ledger"),
-        (lambda: md.tables.release_linear(RECORDS, FULL, [[1, 2], [1]], epsilon=1), "queries"),
-        (lambda: md.tables.release_linear(RECORDS, FULL, np.eye(FULL.domain.size), epsilon=1, step="1e-400"), "step"),
-        (lambda: md.tables.release_linear(RECORDS, FULL, np.eye(FULL.domain.size), epsilon=1, step="1e400"), "step"),
-        (lambda: md.tables.ordered_hierarchical([1] * 9, 3, "1e-200"), "epsilon"),
-        (lambda: md.tables.ordered_hierarchical([1] * 9, 3, "1e-20"), "epsilon"),
-        (lambda: md.tables.ordered_hierarchical([1] * 9, 3, "1e200"), "epsilon"),
-        (lambda: md.tables.budget_split(9, 3, 10**400, epsilon=1), "fanout"),
-    ],
-)
-def test_wrong_arguments_of_any_release_are_named(release: Any, path: str) -> None:
-    with pytest.raises(InputError) as caught:
-        release()
-    assert caught.value.path == path
 
 
 @pytest.mark.parametrize("name", ["low", "answers", "standard_errors", 'a "b", c', "description"])

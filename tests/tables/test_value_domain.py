@@ -77,81 +77,11 @@ def test_numbers_lie_on_an_exact_lattice() -> None:
     assert not Domain({"x": [2, 1]}).attribute("x").ascending
 
 
-@pytest.mark.parametrize(
-    ("attributes", "path"),
-    [
-        ({}, "domain"),
-        ([], "domain"),
-        ({"x": []}, "domain['x']"),
-        ({"x": range(0)}, "domain['x']"),
-        ({"x": "abc"}, "domain['x']"),
-        ({"x": 5}, "domain['x']"),
-        ({"x": {"f", "m"}}, "domain['x']"),
-        ({"x": range(2**70)}, "domain['x']"),
-        ({"": [1]}, "domain"),
-        ({1: [1]}, "domain"),
-        ({"x": [1, 2, 1]}, "domain['x'][2]"),
-        ({"x": [1, 1.0]}, "domain['x'][1]"),
-        ({"x": [1, float("nan")]}, "domain['x'][1]"),
-        ({"x": [float("inf")]}, "domain['x'][0]"),
-        ({"x": [None]}, "domain['x'][0]"),
-        ({"x": [[1]]}, "domain['x'][0]"),
-        ({name: range(10**6) for name in "abcd"}, "domain"),
-    ],
-)
-def test_wrong_domains_are_refused(attributes: object, path: str) -> None:
-    with pytest.raises(InputError) as caught:
-        Domain(attributes)  # type: ignore[arg-type]
-    assert caught.value.path == path
-
-
-@pytest.mark.parametrize(
-    ("table", "path"),
-    [
-        ([(20, "f", 0.1), (25, "f", 0.1)], "data['age'], row 1"),
-        ([(20, "f", 0.1), (60, "f", 0.1)], "data['age'], row 1"),
-        ({"age": np.array([20, 2**62]), "sex": ["f", "f"], "rate": [0.1, 0.1]}, "data['age'], row 1"),
-        ([(20, "x", 0.1)], "data['sex'], row 0"),
-        ([(20, None, 0.1)], "data['sex'], row 0"),
-        ([(20, "f", 0.3)], "data['rate'], row 0"),
-        ([(20, "f", float("nan"))], "data['rate'], row 0"),
-        ([(20, "f")], "data[0]"),
-        ([(20, "f", 0.1), 7], "data[1]"),
-        ({"age": [20], "sex": ["f"]}, "data"),
-        ({"age": [20, 30], "sex": ["f"], "rate": [0.1]}, "data"),
-        ({"age": np.zeros((2, 2)), "sex": ["f"], "rate": [0.1]}, "data"),
-        ({"age": [[]], "sex": ["f"], "rate": [0.1]}, "data['age'], row 0"),
-        ({"age": [20], "sex": [[]], "rate": [0.1]}, "data"),
-        ([0, 1, 23], "data"),
-        ([20], "data"),
-        (np.array([20, 30]), "data"),
-        ([0.5], "data"),
-        ("text", "data"),
-        (None, "data"),
-        (np.zeros((2, 2), dtype=int), "data"),
-    ],
-)
-def test_wrong_tables_are_refused_with_row_and_column(table: object, path: str) -> None:
-    with pytest.raises(InputError) as caught:
-        PEOPLE.indices(table)
-    assert caught.value.path == path
-
-
 def test_a_large_domain_and_a_large_table() -> None:
     domain = Domain({"x": range(10**6)})
     values = np.arange(10**6)[::-1]
     assert domain.counts({"x": values}).tolist() == [1] * 10**6
     assert domain.value(999_999) == (999_999,)
-
-
-def test_wrong_names_and_numbers() -> None:
-    with pytest.raises(InputError, match="one of age, sex, rate"):
-        PEOPLE.attribute("height")
-    for index in (-1, 24):
-        with pytest.raises(InputError):
-            PEOPLE.value(index)
-    with pytest.raises(InputError, match="too many"):
-        Domain({"x": range(2**20), "y": range(2**20)}).counts([0])
 
 
 class TestArrays:

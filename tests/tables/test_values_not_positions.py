@@ -129,18 +129,6 @@ def test_positions_are_taken_where_they_are_called_so(kind):
         release(None)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [[30, 31], (30,), np.array([30]), Series([30.0]), ["f"], [30.0, 31]],
-    ids=lambda wrong: type(wrong).__name__ + str(len(wrong)),
-)
-def test_single_values_are_refused_where_a_record_has_several(wrong):
-    with pytest.raises(InputError, match=r"a record has 2 values; .* positions="):
-        TWO.indices(wrong)
-    assert TWO.indices([]).tolist() == []
-    assert TWO.indices([(17, "m"), (18, "f")]).tolist() == TWO.indices(positions=[1, 2]).tolist() == [1, 2]
-
-
 def test_texts_are_values_too():
     domain = Domain({"sex": ["f", "m", "1"]})
     for table in (["m", "1"], np.array(["m", "1"]), Series(["m", "1"])):
@@ -209,35 +197,6 @@ def test_a_release_from_counts_has_the_values_from_0_on():
     assert B.quantile(release, 0.5).value == 3
 
 
-@pytest.mark.parametrize(
-    ("ends", "given", "words"),
-    [
-        # These are the positions of 30 and 31, and they are not ages of the domain.
-        ((13, 14), {}, "low: is not a value of the domain"),
-        ((17, 91), {}, "high: is not a value of the domain"),
-        ((16, 90), {}, "low: is not a value"),
-        ((30.5, 40), {}, "low: is not a value"),
-        (("30", 40), {}, "low: is a string"),
-        ((True, 40), {}, "low: is a truth value"),
-        ((float("nan"), 40), {}, "low"),
-        ((40, 30), {}, "low: is above high"),
-        ((30,), {}, "high: is not given"),
-        ((), {}, "low: is not given"),
-        ((30, 40), {"positions": (13, 14)}, "positions: are given together with"),
-        ((), {"positions": (13, 74)}, "positions: are not a range"),
-        ((), {"positions": (-1, 3)}, "positions: are not a range"),
-        ((), {"positions": (14, 13)}, "positions: are not a range"),
-        ((), {"positions": (13.0, 14)}, "positions: are not a pair"),
-        ((), {"positions": 13}, "positions: are not a pair"),
-        ((), {"positions": (False, True)}, "positions: are not a range"),
-    ],
-    ids=str,
-)
-def test_wrong_ends_of_a_range_are_refused(ages, ends, given, words):
-    with pytest.raises(InputError, match=words):
-        B.range_query(ages, *ends, **given)
-
-
 # --- planning ---------------------------------------------------------------------------------------------------------
 
 
@@ -264,42 +223,6 @@ def test_workloads_of_several_attributes_name_values():
     assert [column.tolist() for column in found.labels().values()] == [["17, m"], ["18, f"]]
     with pytest.raises(InputError, match=r"a value for each of age, sex.*positions="):
         B.strategy([(1, 2)], Policy.full(small))
-
-
-@pytest.mark.parametrize(
-    ("ranges", "words"),
-    [
-        ([(13, 23)], r"\[0\]: is not a value of the domain"),
-        ([(30, 40), (40, 91)], r"\[1\]: is not a value of the domain"),
-        ([(40, 30)], r"\[0\]: ends before it begins"),
-        ([(30, 40, 50)], r"\[0\]: is not a range"),
-        ([("30", "40")], r"\[0\]: is not a value of the domain"),
-        ([((30,), (30, 31))], r"\[0\]: has an end that is not a value"),
-    ],
-    ids=str,
-)
-def test_wrong_ranges_are_refused(ranges, words):
-    for ask in (lambda: B.strategy(ranges, LINE), lambda: plan_cumulative(LINE, 1, ranges=ranges)):
-        with pytest.raises(InputError, match=words):
-            ask()
-
-
-@pytest.mark.parametrize(
-    "positions", [[(0, 74)], [(-1, 3)], [(3, 1)], [(0.5, 1)], [(True, 2)], [(0,)], [], 3, "ab"], ids=str
-)
-def test_wrong_positions_of_ranges_are_refused(positions):
-    for ask in (
-        lambda: B.strategy(None, LINE, positions=positions),
-        lambda: plan_cumulative(LINE, 1, positions=positions),
-    ):
-        with pytest.raises(InputError, match="positions"):
-            ask()
-    with pytest.raises(InputError, match="together with"):
-        plan_cumulative(LINE, 1, ranges=[(30, 40)], positions=[(13, 23)])
-    with pytest.raises(InputError, match="together with"):
-        B.strategy("ranges", LINE, positions=[(13, 23)])
-    with pytest.raises(InputError, match="workload: is not given"):
-        B.strategy(None, LINE)
 
 
 # --- specifications ---------------------------------------------------------------------------------------------------

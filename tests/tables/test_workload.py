@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._workload import all_ranges, as_workload, identity, marginals, prefixes
 
@@ -66,38 +65,3 @@ def test_matrices_dense_and_sparse():
     np.testing.assert_array_equal(dense.matrix(), thin.matrix())
     assert not dense.integral
     assert as_workload([1, 1, 0], Domain({"x": range(3)})).count == 1
-
-
-@pytest.mark.parametrize(
-    ("given", "path", "words"),
-    [
-        ("deciles", "workload", "not the name"),
-        (np.ones((2, 6)), "workload", "wrong width"),
-        (np.zeros((0, 7)), "workload", "no query"),
-        ([], "workload", "wrong width"),
-        ([(0, 7)], "workload[0]", "not a value of the domain"),
-        ([(0, 1), (3, 2)], "workload[1]", "ends before it begins"),
-        ([(0, 1, 2)], "workload[0]", "a pair"),
-        ([(0.5, 2)], "workload[0]", "not a value of the domain"),
-        (np.full((1, 7), np.nan), "workload", "infinite, undefined"),
-        ([[1e200] * 7], "workload", "too large"),
-        ([[1e-200] * 7], "workload", "too small"),
-        ([["a"] * 7], "workload", "not a matrix"),
-        (np.ones((2, 2, 7)), "workload", "not a matrix"),
-        (identity(6), "workload", "wrong width"),
-    ],
-    ids=str,
-)
-def test_wrong_workloads_are_refused(given, path, words):
-    with pytest.raises(InputError, match=words) as caught:
-        as_workload(given, _LINE)
-    assert caught.value.path == path
-
-
-@pytest.mark.parametrize(
-    ("ways", "words"),
-    [(0, "from 1 to 3"), (4, "from 1 to 3"), ([["height"]], "unknown"), ([], "no table"), ("age", "list")],
-)
-def test_wrong_marginals_are_refused(ways, words):
-    with pytest.raises(InputError, match=words):
-        marginals(_TABLE, ways)

@@ -1,0 +1,494 @@
+"""Wrong input of each door of `mechdesign.tables`: by the place that its error names, one table for each door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from refusals import Mistake, assert_refused
+from scipy import sparse
+
+import mechdesign as md
+from mechdesign.errors import InputError
+from mechdesign.tables._queries._cumulative import cumulative_theta, plan_cumulative
+from mechdesign.tables._queries._trees import budget_split, plan_ranges
+from mechdesign.tables._workload import as_workload, identity, marginals
+
+B = md.tables
+Domain, Policy = B.Domain, B.Policy
+NAN = float("nan")
+FIVE = Domain({"x": range(5)})
+SIX = Domain({"x": range(6)})
+MIXED = Domain({"age": range(4), "sex": ["f", "m"]})
+SEX = Domain({"sex": ["f", "m"]})
+AGES = Domain({"age": range(17, 91)})
+TWO = Domain({"age": range(17, 91), "sex": ["f", "m"]})
+TABLE = Domain({"age": range(3), "sex": ["f", "m"], "smokes": ["no", "yes"]})
+PEOPLE = Domain({"age": range(20, 60, 10), "sex": ["f", "m"], "rate": [0.1, 0.2, 0.5]})
+OLD = Policy.line(AGES)
+
+
+def refused(places: Mapping[str, list[Callable[[], object]]]) -> None:
+    """Demand that each of the calls is refused, with an error that names the place under which it stands."""
+    assert_refused(
+        Mistake(f"{place}, number {number}", make, place, error=InputError)
+        for place, calls in places.items()
+        for number, make in enumerate(calls)
+    )
+
+
+def each(ask: Callable[..., object], *arguments: Any) -> list[Callable[[], object]]:
+    """Give a call for each argument; a tuple holds several arguments, and a dictionary keywords."""
+
+    def call(argument: Any) -> object:
+        if isinstance(argument, dict):
+            return ask(**argument)
+        return ask(*argument) if isinstance(argument, tuple) else ask(argument)
+
+    return [lambda argument=argument: call(argument) for argument in arguments]
+
+
+def test_domains_and_tables() -> None:
+    refused(
+        {
+            "domain": [
+                *each(Domain, {"attributes": {}}, [], {"attributes": {"": [1]}}, {"attributes": {1: [1]}}),
+                lambda: Domain({name: range(10**6) for name in "abcd"}),
+            ],
+            "domain['x']": [
+                lambda values=values: Domain({"x": values})
+                for values in ([], range(0), "abc", 5, {"f", "m"}, range(2**70))
+            ],
+            "domain['x'][0]": [lambda value=value: Domain({"x": [value]}) for value in (float("inf"), None, [1])],
+            "domain['x'][1]": [lambda value=value: Domain({"x": [1, value]}) for value in (1.0, NAN)],
+            "domain['x'][2]": [lambda: Domain({"x": [1, 2, 1]})],
+            "attribute": [lambda: PEOPLE.attribute("height")],
+            "index": each(PEOPLE.value, -1, 24),
+        }
+    )
+    with pytest.raises(InputError, match="too many"):
+        Domain({"x": range(2**20), "y": range(2**20)}).counts([0])
+    whole = {"age": [20], "sex": ["f"], "rate": [0.1]}
+    refused(
+        {
+            "data['age'], row 1": each(
+                PEOPLE.indices,
+                [(20, "f", 0.1), (25, "f", 0.1)],
+                [(20, "f", 0.1), (60, "f", 0.1)],
+                ({"age": np.array([20, 2**62]), "sex": ["f", "f"], "rate": [0.1, 0.1]},),
+            ),
+            "data['sex'], row 0": each(PEOPLE.indices, [(20, "x", 0.1)], [(20, None, 0.1)]),
+            "data['rate'], row 0": each(PEOPLE.indices, [(20, "f", 0.3)], [(20, "f", NAN)]),
+            "data[0]": each(PEOPLE.indices, [(20, "f")]),
+            "data[1]": each(PEOPLE.indices, [(20, "f", 0.1), 7]),
+            "data": each(PEOPLE.indices, [0, 1, 23], [20], np.array([20, 30]), [0.5], "text", None, np.zeros((2, 2)))
+            + [
+                lambda change=change: PEOPLE.indices({**whole, **change})
+                for change in ({"age": [20, 30]}, {"age": np.zeros((2, 2))}, {"age": "39"}, {"age": 39})
+            ]
+            + [lambda: PEOPLE.indices({"age": [20], "sex": ["f"]})],
+            "data['age'], row 0": [lambda: PEOPLE.indices({**whole, "age": [[]]})],
+        }
+    )
+    with pytest.raises(InputError, match=r"^data: contains values that cannot be looked up"):
+        PEOPLE.indices({**whole, "sex": [[]]})
+    for wrong in ([30, 31], (30,), np.array([30]), ["f"], [30.0, 31]):
+        with pytest.raises(InputError, match=r"a record has 2 values; .* positions="):
+            TWO.indices(wrong)
+
+
+def test_points() -> None:
+    box = Domain({"x": range(0, 10, 2), "y": [0.5, 1.0, 4.0]})
+    refused(
+        {
+            "points['x'], row 1": [lambda: box.nearest(np.array([[0, 0.5], [9.1, 1.0]]))],
+            "points['y'], row 0": [lambda y=y: box.nearest(np.array([[0, y]])) for y in (0.2, NAN)],
+            "points": [lambda: box.nearest(np.array([[0, 1, 2]]))],
+            "points['x']": [lambda: Domain({"x": ["a"]}).nearest(np.array([[3.5]]))],
+        }
+    )
+
+
+def test_policies() -> None:
+    def threshold(domain: Domain, *more: Any) -> Policy:
+        return Policy.threshold(domain, 1, attributes=more[0] if more else None)
+
+    refused(
+        {
+            "theta": [lambda theta=theta: Policy.threshold(FIVE, theta) for theta in (0, -1, 0.5, 6, 5.1, NAN, True)],
+            "domain": each(Policy.line, MIXED) + each(Policy.full, ({"x": [1]},)) + each(threshold, Domain({"x": [2]})),
+            "domain['sex']": each(threshold, MIXED, (MIXED, ["sex"])) + each(Policy.line, SEX),
+            "domain['x']": each(threshold, Domain({"x": [2, 1]})) + each(Policy.line, Domain({"x": [2, 1]})),
+            "attribute": each(threshold, (MIXED, ["height"])),
+            "attributes": each(threshold, (MIXED, ["age", "age"]), (MIXED, "age"), (MIXED, [])),
+            "labels": [lambda labels=labels: Policy.partition(FIVE, labels) for labels in ([0, 1], "01234", 7)],
+            "labels[4]": [lambda: Policy.partition(FIVE, [0, 1, 2, 3, NAN])],
+            "graph[0]": [
+                lambda edge=edge: Policy.graph(FIVE, [edge]) for edge in ((0, 5), (0, 1, 2), (0, 1.5), (0, -1))
+            ],
+            "graph[1]": [lambda: Policy.graph(FIVE, [(0, 1), (2, 2)])],
+            "graph": [
+                lambda graph=graph: Policy.graph(FIVE, graph)
+                for graph in (7, nx.DiGraph([(0, 1)]), nx.Graph([("a", "b")]))
+            ],
+            "unbounded": [lambda: Policy.full(FIVE, unbounded=1)],  # type: ignore[arg-type]
+            "policies": [Policy.union],
+            "policies[1]": [
+                lambda: Policy.union(Policy.line(FIVE), Policy.full(MIXED)),
+                lambda: Policy.union(Policy.line(FIVE), 1),  # type: ignore[arg-type]
+            ],
+        }
+    )
+    with pytest.raises(InputError, match="unbounded=True"):
+        Policy.graph(FIVE, [(None, 2)])
+
+
+def test_constraints() -> None:
+    four = Domain({"x": range(4)})
+
+    def constrained(*rows: object) -> Policy:
+        return Policy.full(four, constraints=list(rows))
+
+    good = [0, 1, 0, 0]
+    refused(
+        {
+            "constraints": [lambda given=given: Policy.full(four, constraints=given) for given in (5, "text")],
+            "constraints[0]": [
+                lambda row=row: constrained(row)
+                for row in ([0, 1], list("abcd"), (good, 1.5), (good, True), (good, 10**12))
+            ],
+            "constraints[0][2]": [lambda: constrained([0, 1, 2, 0])],
+            "constraints[0][1]": [lambda: constrained([0, 0.5, 0, 0])],
+            "constraints[1]": [lambda: constrained(good, (good, -1))],
+            "table": [lambda: B.marginal_constraints(MIXED, ["sex"], [1, 2, 3])],
+            "attribute": [lambda: B.marginal_constraints(MIXED, ["height"])],
+        }
+    )
+    policy = constrained(([1, 1, 0, 0], 3), good)
+    policy.check_counts([1, 2, 5, 0])
+    refused({"constraints[0]": each(policy.check_counts, [1, 1, 5, 0]), "counts": each(policy.check_counts, [1])})
+    with pytest.raises(InputError, match=r"write constraints=\[\(array, count\)\]|Write constraints="):
+        Policy.full(AGES, constraints=([1] * 74, 5))
+
+
+NO_TEXTS = [0, 1, -1, 2.5, True, False, b"age", [], ["age"], {}, {"age": 1}, set(), object(), int, 1j, ...]
+NO_COUNTS = [0, -1, -7, 0.5, 1.0, 2.5, "1", "two", None, True, False, [], [1], {}, b"1", 1j, object(), int, np.nan]
+NO_LISTS = [0, 1, 2.5, True, object(), int, 1j, ..., np.float64(1), -3]
+MASKED = np.ma.array([0, 1], mask=[0, 1])
+
+
+def test_queries() -> None:
+    """Queries are refused where they are made."""
+
+    def made(kind: Callable[..., object], *values: object, **keywords: object) -> list[Callable[[], object]]:
+        return [lambda value=value: kind(value, **keywords) for value in values]
+
+    def named(kind: Callable[..., object], name: str, *values: object) -> list[Callable[[], object]]:
+        return [lambda value=value: kind(**{name: value}) for value in values]
+
+    counts = [value for value in NO_COUNTS if value is not None]
+    refused(
+        {
+            "partition": made(B.Histogram, *NO_LISTS, "abc", b"abc", [], (), np.zeros(0), {}, MASKED)
+            + made(B.Histogram, [[1], [2]], [0, np.nan], np.array([0, np.nan]), [{}, {}], [set(), 1])
+            + made(B.Histogram, set("abcdef"), dict.fromkeys(range(6), "a")),
+            "attribute": made(B.Sum, *NO_TEXTS, (), ("age",), np.array(["age"]), np.nan),
+            "queries": made(B.Linear, "ranges", [], [[]], [[[1]]], [[1, 2], [3]], [0.5], [np.nan], [np.inf], [1j])
+            + made(B.Linear, ["a"], [None], {}, object(), MASKED, [2**62], [[1, 0.1]])
+            + made(B.Linear, [1, 2], size=3),
+            "step": [
+                lambda step=step: B.Linear([1], step=step)
+                for step in (0, -1, "one", None, np.nan, np.inf, "1e-201", "1e201", [1])
+            ],
+            "mechanism": [
+                *named(B.Cumulative, "mechanism", "best", "", "Ordered", None, 0, [], ()),
+                lambda: B.Ranges([(1, 2)], mechanism="best"),
+            ],
+            "fanout": named(B.Cumulative, "fanout", *counts, (), 1, 2**31 + 1),
+            "ranges": made(B.Ranges, *NO_LISTS, None, "ab", b"ab", [], (), [1], [(1,)], [(1, 2, 3)], ["ab"], {}),
+            "positions": made(B.Ranges, [(1, 2)], positions=[(1, 2)]),
+            "probabilities": made(B.Quantiles, *NO_LISTS, "0.5", b"1", [], (), {}, [0], [-1], [1.5], ["half"])
+            + made(B.Quantiles, [0.5, None], [[]], [np.nan], [np.inf], [object()]),
+            "k": made(B.KMeans, *NO_COUNTS, (), 1_000_001),
+            "iterations": [lambda value=value: B.KMeans(2, value) for value in (*NO_COUNTS, ())],
+            "initial": [lambda value=value: B.KMeans(2, 5, value) for value in ("ab", [1, 2], [["a"]], [[1], [2, 3]])],
+        }
+    )
+    # Here the place depends on what is wrong with the value.
+    csr = sparse.csr_array
+    for ask in (
+        *[lambda value=value: B.RangeQueries(value, [0], [0], "") for value in NO_COUNTS],
+        *[
+            lambda ends=ends: B.RangeQueries(3, *ends, "")
+            for ends in (([0], [3]), ([-1], [1]), ([2], [1]), ([0], [0, 1]), ([0.5], [1]))
+        ],
+        lambda: B.RangeQueries(3, [0], [1], "", np.array(["a"])),
+        *made(B.MatrixQueries, *NO_LISTS, *NO_TEXTS, None, np.eye(3), [[1]], csr([[np.nan]])),
+        lambda: B.MatrixQueries(csr(np.eye(3)), "", ("one",)),
+        *made(B.prefixes(3).using, "best", "", None, 0, [], "Optimal", 1.5),
+        *[
+            lambda value=value: B.prefixes(3).using("auto", value)
+            for value in (0, 1, -1, 2, np.nan, np.inf, "0.5", None, True, [], [0.5], 1j, object())
+        ],
+        lambda: B.KMeans(2, 5, 5),
+    ):
+        with pytest.raises(InputError) as caught:
+            ask()
+        assert caught.value.path.split("[")[0] in str(caught.value)
+        assert caught.value.bound or caught.value.value is not None, caught.value
+    with pytest.raises(InputError, match=r"queries: are a text.*strategy\(\)"):
+        B.release_linear([39], Policy.full(AGES), "ranges", epsilon=1)
+
+
+def test_budgets() -> None:
+    refused(
+        {
+            "epsilon": [
+                *each(B.Budget, *[{"epsilon": value} for value in (0, True, NAN, 10**400, -1, "half")], {}),
+                lambda: B.Budget(epsilon=1, rho=1),
+            ],
+            "rho": each(B.Budget, *[{"rho": value} for value in (0, [1], float("inf"), "1.0000001e100")]),
+        }
+    )
+    assert B.Budget.of("1e100").epsilon == 10**100
+    for noise, ask in (("gaussian", {"epsilon": 1}), ("laplace", {"rho": 1})):
+        found = B.strategy("identity", Policy.full(SIX), noise)
+        wrong = [{}, {"rho": 1, "epsilon": 1}, ask, {"rho" if noise == "gaussian" else "epsilon": -1}]
+        places = ["epsilon", "epsilon", *ask, "rho" if noise == "gaussian" else "epsilon"]
+        for method in (found.error, found.lower_bound, found.standard_errors):
+            for place, given in zip(places, wrong, strict=True):
+                refused({place: each(method, given)})
+    with pytest.raises(InputError, match="ε²/2"):
+        found.error(rho=1)
+
+
+def test_releases() -> None:
+    full, rows = Policy.full(MIXED), [(0, "f"), (3, "m")]
+
+    class Ledger:
+        def spend(self, *arguments: object, **keywords: object) -> object:
+            raise AssertionError("wrong input was charged")
+
+    def histogram(data: object = rows, **keywords: Any) -> object:
+        return B.release_histogram(data, full, **{"ledger": Ledger(), **keywords})
+
+    def linear(**keywords: Any) -> object:
+        return B.release_linear(rows, **{"policy": full, "queries": np.eye(8), "epsilon": 1, **keywords})
+
+    one = {"epsilon": 1}
+    refused(
+        {
+            "data": [
+                lambda: histogram([], **one),
+                lambda: histogram([0, 7], **one),
+                lambda: histogram({"age": [3]}, **one),
+            ],
+            "data['age'], row 1": [
+                lambda: histogram([(0, "f"), (6, "f")], **one),
+                lambda: histogram({"age": [3, 9], "sex": ["f", "f"]}, **one),
+            ],
+            "epsilon": [lambda epsilon=epsilon: histogram(epsilon=epsilon) for epsilon in (0, -1, True, None, "1e-20")]
+            + [lambda: histogram(epsilon=1, rho=1)],
+            "rho": [lambda: histogram(rho="inf"), lambda: histogram(rho="1e-40")],
+            "confidence": [lambda: histogram(confidence=1, **one)],
+            "rng": [lambda: histogram(rng="seed", **one)],
+            "ledger": [lambda: histogram(ledger=1.0, **one), lambda: histogram(ledger=md.Ledger, **one)],
+            "policy": [
+                lambda: B.release_histogram(rows, None, 1),
+                lambda: linear(policy=None),
+                lambda: B.release_sum(rows, "full", epsilon=1),
+                lambda: B.kmeans(rows, 2, None, epsilon=1, iterations=1),
+                lambda: B.parallel_composition(None),
+            ],
+            "queries": [lambda: linear(queries=[[1, 2], [1]]), lambda: linear(queries=np.eye(7))],
+            "step": [lambda step=step: linear(step=step) for step in ("1e-400", "1e400", 0)],
+            "attribute": [lambda: B.release_sum(rows, full, epsilon=1)],
+            "domain['sex']": [lambda: B.release_sum(rows, full, "sex", epsilon=1)],
+            "positions": [
+                lambda given=given: B.release_histogram(None, OLD, 1, positions=given)
+                for given in ([74], [-1], [13.0], ["13"], [[13]], 13)
+            ],
+        }
+    )
+    wrong = ([13], [16], [91], [30.5], ["30"], [None], 30, {30}, iter([30]), [[30, 31]], np.zeros((1, 2, 1)), None)
+    refused({"data": [lambda data=data: B.release_histogram(data, OLD, 1) for data in wrong]})
+    with pytest.raises(InputError, match="positions: are given together with data"):
+        B.release_histogram([30], OLD, 1, positions=[13])
+
+
+def test_clusters() -> None:
+    good = {"points": [1, 2, 3], "k": 2, "policy": Policy.line(SIX), "epsilon": 1, "iterations": 2}
+
+    def kmeans(**keywords: object) -> object:
+        return B.kmeans(**{**good, **keywords})
+
+    numbers = {"policy": Policy.full(SEX), "points": ["f", "m"]}
+    refused(
+        {
+            "k": each(kmeans, {"k": 0}, {"k": True}),
+            "iterations": each(kmeans, {"iterations": 0}),
+            "epsilon": each(kmeans, {"epsilon": 0}),
+            "data['x'], row 2": each(kmeans, {"points": {"x": [1, 2, 30]}}),
+            "data['x'], row 0": each(kmeans, {"points": {"x": [1.5]}}),
+            "domain": each(kmeans, numbers),
+            "initial[1]": each(kmeans, {"initial": [[1], [30]]}, {"initial": [[1], [NAN]]}),
+            "initial": each(kmeans, {"initial": [[1, 2]]}),
+            "rng": each(kmeans, {"rng": "seed"}),
+        }
+    )
+    with pytest.raises(InputError, match="no record"):
+        kmeans(points=[])
+
+
+def test_cumulative_histograms() -> None:
+    def release(counts: object = (1, 2), theta: object = 1, epsilon: object = 1, **keywords: Any) -> object:
+        first = B.ordered if "fanout" not in keywords else B.ordered_hierarchical
+        return first(counts, theta, epsilon, **keywords)
+
+    forty = Domain({"age": range(40)})
+    refused(
+        {
+            "counts[1]": each(release, [1, -2], [1, 2.5], [1.0, NAN]),
+            "counts": each(release, [], [0, 0], [[1, 2]], ["a"], [2**61, 2**61]),
+            "theta": [lambda theta=theta: release(theta=theta) for theta in (0, 3, True)],
+            "epsilon": [lambda epsilon=epsilon: release(epsilon=epsilon) for epsilon in (0, -1, None, "1e-20")]
+            + [lambda epsilon=epsilon: B.ordered_hierarchical([1] * 9, 3, epsilon) for epsilon in ("1e-200", "1e200")]
+            + [lambda: plan_cumulative(Policy.full(forty), "1e-300", compare=False)],
+            "confidence": [lambda: release(confidence=1)],
+            "fanout": [lambda: release([1, 2, 3], 2, fanout=1), lambda: budget_split(9, 3, 10**400, epsilon=1)],
+            "mechanism": [lambda: plan_cumulative(Policy.line(forty), 1, mechanism="best")],
+            "policy": each(
+                cumulative_theta,
+                Policy.partition(forty, np.arange(40) // 2),
+                Policy.full(forty, unbounded=True),
+                Policy.full(forty, constraints=[np.arange(40) < 3]),
+                Policy.threshold(Domain({"x": [0, 1, 2, 10, 11]}), 2),
+            ),
+            "domain": each(cumulative_theta, Policy.full(MIXED), Policy.full(SEX)),
+        }
+    )
+    wrong = {
+        "size": [(0, 1, 2, 1)],
+        "theta": [(5, 0, 2, 1), (5, 6, 2, 1), (5, 2.5, 2, 1)],
+        "fanout": [(5, 2, 1, 1)],
+        "epsilon": [(5, 2, 2, 0), (5, 2, 2, "nan")],
+    }
+    for place, rows in wrong.items():
+        for size, theta, fanout, epsilon in rows:
+            given = {"fanout": fanout, "epsilon": epsilon}
+            refused({place: [partial(plan_ranges, size, theta, **given)]})
+            refused({place: [partial(budget_split, size, theta, **given)]})
+
+
+def test_reading_a_cumulative_histogram() -> None:
+    ages = B.release_cumulative([30, 31, 60], OLD, 1000, rng=1)
+
+    def ends(*values: object, **keywords: Any) -> list[Callable[[], object]]:
+        return [lambda: B.range_query(ages, *values, **keywords)]
+
+    refused(
+        {
+            # 13 and 14 are the positions of 30 and 31, and no ages.
+            "low": ends(13, 14)
+            + ends(16, 90)
+            + ends(30.5, 40)
+            + ends("30", 40)
+            + ends(True, 40)
+            + ends(NAN, 40)
+            + ends(40, 30)
+            + ends(),
+            "high": ends(17, 91) + ends(30),
+            "positions": ends(30, 40, positions=(13, 14))
+            + [
+                lambda given=given: B.range_query(ages, positions=given)
+                for given in ((13, 74), (-1, 3), (14, 13), (13.0, 14), 13, (False, True))
+            ],
+            "probability": [lambda value=value: B.quantile(ages, value) for value in (0, -0.1, 1.1, "nan")],
+            "release": [lambda: B.cdf([1, 2])],
+        }
+    )
+
+
+def test_strategies_and_workloads() -> None:
+    line, seven = Policy.full(SIX), Domain({"x": range(7)})
+
+    def strategy(**arguments: Any) -> object:
+        return B.strategy(**{"workload": "ranges", "policy": line, **arguments})
+
+    refused(
+        {
+            "workload": each(
+                strategy, *[{"workload": rows} for rows in (np.ones((2, 5)), "quantiles", np.zeros((0, 6)), None)]
+            )
+            + [
+                lambda given=given: as_workload(given, seven)
+                for given in (
+                    *("deciles", np.ones((2, 6)), np.zeros((0, 7)), [], np.full((1, 7), np.nan), [[1e200] * 7]),
+                    *([[1e-200] * 7], [["a"] * 7], np.ones((2, 2, 7)), identity(6)),
+                )
+            ],
+            "noise": each(strategy, {"noise": "cauchy"}),
+            "kind": each(strategy, {"kind": "best"}, {"kind": "ordered-hierarchical"}),
+            "policy": each(
+                strategy,
+                {"policy": "full"},
+                {"policy": Policy.full(SIX, constraints=[np.arange(6) < 3])},
+                {"policy": Policy.full(Domain({"x": range(5000)}))},
+            ),
+            "tolerance": each(strategy, {"tolerance": 0}),
+            "workload[0]": [lambda pair=pair: as_workload([pair], seven) for pair in ((0, 7), (0, 1, 2), (0.5, 2))],
+            "workload[1]": [lambda: as_workload([(0, 1), (3, 2)], seven)],
+            "ways": each(lambda ways: marginals(TABLE, ways), 0, 4, [], "age", [["height"]]),
+        }
+    )
+
+
+def test_ranges_are_values_and_positions_are_called_so() -> None:
+    wrong = {
+        "[0]": [[(13, 23)], [(40, 30)], [(30, 40, 50)], [("30", "40")], [((30,), (30, 31))]],
+        "[1]": [[(30, 40), (40, 91)]],
+    }
+    for name, ask in (
+        ("workload", lambda ranges: B.strategy(ranges, OLD)),
+        ("ranges", lambda ranges: plan_cumulative(OLD, 1, ranges=ranges)),
+    ):
+        refused({name + place: [partial(ask, given) for given in rows] for place, rows in wrong.items()})
+    for ask in (
+        lambda positions: B.strategy(None, OLD, positions=positions),
+        lambda positions: plan_cumulative(OLD, 1, positions=positions),
+    ):
+        rows = ([(0, 74)], [(-1, 3)], [(3, 1)], [(0.5, 1)], [(True, 2)], [(0,)], [], 3, "ab")
+        refused({"positions": [partial(ask, given) for given in rows]})
+    for ask in (
+        lambda: plan_cumulative(OLD, 1, ranges=[(30, 40)], positions=[(13, 23)]),
+        lambda: B.strategy("ranges", OLD, positions=[(13, 23)]),
+    ):
+        with pytest.raises(InputError, match="together with"):
+            ask()
+
+
+def test_optimal_channels() -> None:
+    five = Domain({"floor": range(5)})
+    refused(
+        {
+            "records": each(B.optimal_count, (0, 1), (5000, 1)),
+            "epsilon": each(B.optimal_count, (4, 0)),
+            "cost": [lambda cost=cost: B.optimal_count(4, 1, cost=cost) for cost in ("cubic", np.ones((3, 3)))],
+            "sensitivity": [lambda: B.optimal_count(4, 1, sensitivity=0)],
+            "prior": [lambda: B.optimal_count(4, 1, prior=[0.25] * 4)],
+            "policy": [
+                lambda policy=policy: B.optimal_attribute(policy, 1)
+                for policy in (
+                    Policy.full(five, unbounded=True),
+                    Policy.full(five, constraints=[[1, 0, 0, 0, 0]]),
+                    Policy.full(Domain({"a": range(3000)})),
+                )
+            ],
+        }
+    )
+    with pytest.raises(InputError, match="needs a numeric attribute"):
+        B.optimal_attribute(Policy.full(SEX), 1)
