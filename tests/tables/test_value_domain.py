@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
 
+BOX = Domain({"x": range(0, 10, 2), "y": [0.5, 1.0, 4.0]})
 PEOPLE = Domain({"age": range(20, 60, 10), "sex": ["f", "m"], "rate": [0.1, 0.2, 0.5]})
 
 
@@ -84,41 +84,19 @@ def test_a_large_domain_and_a_large_table() -> None:
     assert domain.value(999_999) == (999_999,)
 
 
-class TestArrays:
-    """Records as the rows of an array, exact or rounded to the nearest value."""
+def test_rows_of_an_array_are_records() -> None:
+    records = np.array([[0, 0.5], [8, 4.0], [2, 1.0]])
+    assert BOX.indices(records).tolist() == BOX.nearest(records).tolist() == [0, 14, 4]
+    assert Domain({"x": [3.5]}).nearest(np.array([[3.5]])).tolist() == [0]
 
-    box = Domain({"x": range(0, 10, 2), "y": [0.5, 1.0, 4.0]})
 
-    def test_rows_are_records(self):
-        records = np.array([[0, 0.5], [8, 4.0], [2, 1.0]])
-        assert self.box.indices(records).tolist() == [0, 14, 4]
-        assert self.box.nearest(records).tolist() == [0, 14, 4]
-
-    @given(
-        st.lists(
-            st.tuples(st.floats(-1, 9, allow_nan=False), st.floats(0.25, 5.5, allow_nan=False)), min_size=1, max_size=20
-        )
+@given(
+    st.lists(
+        st.tuples(st.floats(-1, 9, allow_nan=False), st.floats(0.25, 5.5, allow_nan=False)), min_size=1, max_size=20
     )
-    def test_the_nearest_value_is_nearest(self, points):
-        for index, (x, y) in zip(self.box.nearest(np.array(points)).tolist(), points, strict=True):
-            a, b = self.box.value(index)
-            assert abs(x - a) == min(abs(x - value) for value in range(0, 10, 2))
-            assert abs(y - b) == min(abs(y - value) for value in (0.5, 1.0, 4.0))
-
-    @pytest.mark.parametrize(
-        ("points", "words"),
-        [
-            ([[0, 0.5], [9.1, 1.0]], r"points\['x'\], row 1: is outside the domain; found 9.1"),
-            ([[0, 0.2]], r"points\['y'\], row 0: is outside the domain; found 0.2"),
-            ([[0, np.nan]], r"points\['y'\], row 0"),
-            ([[0, 1, 2]], "wrong number of columns"),
-        ],
-    )
-    def test_points_outside_are_named(self, points, words):
-        with pytest.raises(InputError, match=words):
-            self.box.nearest(np.array(points))
-
-    def test_a_single_value(self):
-        assert Domain({"x": [3.5]}).nearest(np.array([[3.5]])).tolist() == [0]
-        with pytest.raises(InputError, match="not a numeric attribute"):
-            Domain({"x": ["a"]}).nearest(np.array([[3.5]]))
+)
+def test_the_nearest_value_is_nearest(points: list[tuple[float, float]]) -> None:
+    for index, (x, y) in zip(BOX.nearest(np.array(points)).tolist(), points, strict=True):
+        a, b = BOX.value(index)
+        assert abs(x - a) == min(abs(x - value) for value in range(0, 10, 2))
+        assert abs(y - b) == min(abs(y - value) for value in (0.5, 1.0, 4.0))
