@@ -202,6 +202,31 @@ def reduced_cost(program, column, prices, weights):
     return linprog(cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=equal, b_eq=[1.0], method="highs").fun
 
 
+def assert_encloses(program, found, prices, weights, tolerance, bounds=None):
+    """Compare priced columns with HiGHS, with all bounds or those of `bounds`; return how many may improve."""
+    improving = 0
+    for column, one in enumerate(found):
+        expected = reduced_cost(bounds or program, column, prices, weights)
+        improving += expected < -tolerance
+        assert one.lower <= expected + 1e-7, column
+        assert one.upper >= expected - 1e-7, column
+        # Either the sign is proved, or the value is known to within half of itself.
+        assert one.lower >= -tolerance or one.upper - one.lower <= 0.51 * abs(one.lower), column
+        assert (one.values > 0).all(), column
+        assert_proves(program, column, one, prices, tolerance)
+    return improving
+
+
+def assert_proves(program, column, one, prices, tolerance):
+    """Check that the multipliers of a priced column prove its lower bound, with all bounds."""
+    reduced = program.cost[:, column] - prices
+    np.add.at(reduced, one.sources, one.values)
+    np.add.at(reduced, one.targets, -np.exp(program.exponents[one.sources, one.targets]) * one.values)
+    for floor, values in zip(program.floors, one.floors, strict=True):
+        reduced -= values @ floor.error
+    assert reduced.min() >= min(one.lower, -tolerance) - 1e-12, column
+
+
 def violation(program, x):
     """Return the largest violation of a ratio bound, relative to the bound's own terms, or of a floor."""
     s, t = np.nonzero(np.isfinite(program.exponents))

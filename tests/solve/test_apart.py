@@ -14,8 +14,8 @@ from pathlib import Path
 import deaf_solver
 import numpy as np
 import pytest
-import scipy.sparse as sparse
-from test_contract import ALL, HONEST, metric_program
+from linear_cases import ALL, HONEST, metric_program, with_a_row
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base._deadline import Deadline, Progress
@@ -23,7 +23,6 @@ from mechdesign.errors import InputError, SolverError, SpecificationError
 from mechdesign.solve import _registry as registry
 from mechdesign.solve._apart import SolverState, wait
 from mechdesign.solve._contract import Options, Status
-from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._registry import Solver
 from mechdesign.solve._solve import solve
 
@@ -119,7 +118,7 @@ def test_what_cannot_be_sent_is_refused() -> None:
         solve(HONEST.program, "deaf", Options(extra={"does": lambda: 1}))
 
 
-@pytest.mark.parametrize("kind", [InputError, SpecificationError])
+@each_row("kind", [InputError, SpecificationError])
 def test_input_errors_survive_pickling(kind: type[InputError]) -> None:
     error = kind("a[1].b", "is wrong", value=3, bound="4", remedy="take 4")
     again = pickle.loads(pickle.dumps(error))
@@ -131,8 +130,8 @@ SCRIPT = """
 import sys
 sys.path.insert(0, {folder!r})
 import deaf_solver
-from test_contract import HONEST, Options, solve
-from mechdesign.solve import Solver, register
+from linear_cases import HONEST
+from mechdesign.solve import Options, Solver, register, solve
 register(Solver("deaf", deaf_solver.load, "numpy", apart=0, deaf=True))
 register(Solver("hearing", deaf_solver.load, "numpy", apart=0))
 extra = {{"does": "sleep", "trace": {trace!r}, "hears": True}}
@@ -174,15 +173,7 @@ def test_the_answer_is_the_same_from_another_process(solver: str, monkeypatch: p
     assert there.residuals.objective == pytest.approx(here.residuals.objective, rel=1e-9)
     assert there.version == here.version
     if solver == "highs-simplex":
-        again = LinearProgram(
-            program.cost,
-            sparse.csr_array(sparse.vstack([program.matrix, np.ones((1, program.columns))])),
-            np.append(program.row_lower, 0),
-            np.append(program.row_upper, np.inf),
-            program.lower,
-            program.upper,
-        )
-        assert solve(again, solver, start=there.start).iterations == 0
+        assert solve(with_a_row(program), solver, start=there.start).iterations == 0
 
 
 # Two secrets whose costs differ by nine orders of magnitude: rounding keeps interior points from a gap of 1e-10.

@@ -8,8 +8,6 @@ import pytest
 import mechdesign as md
 from mechdesign.solve._contract import Status
 
-ROWS = 1_000_000
-
 
 def line(n: int) -> md.Problem:
     distance = np.abs(np.subtract.outer(np.arange(float(n)), np.arange(float(n))))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import deaf_solver
 import pytest
-from test_contract import HONEST
+from linear_cases import HONEST
 
 from mechdesign.base import _process as children
 from mechdesign.errors import SolverError

@@ -11,11 +11,10 @@ from long import mostly_long
 
 from mechdesign.solve._block_angular import lower_bound, objective
 from mechdesign.solve._blocks.column_generation import solve_block_program
-from mechdesign.solve._blocks.estimates import activate_close_estimates, find_close_estimates, with_estimates
+from mechdesign.solve._blocks.estimates import find_close_estimates, with_estimates
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_by_interior_point
 from mechdesign.solve._blocks.iterate import UNIFORM_START
 from mechdesign.solve._blocks.merging import merge_small_columns
-from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
@@ -27,11 +26,6 @@ def iterate_with(program, near, arrays="numpy", gap=1e-6):
     """Iterate with the estimates that are flagged in `near`, by column."""
     start = replace(UNIFORM_START, active=tuple(near))
     return iterate_blocks(program, Options(extra={"arrays": arrays}), gap=gap, start=start)
-
-
-def tuning_within(share):
-    """Return constants with which estimates are active if they are worse than the best one by at most this share."""
-    return replace(TUNING.estimates, active_slack=share)
 
 
 def draw_estimates(program, seed):
@@ -86,40 +80,6 @@ def test_proofs_with_some_estimates_hold_with_all():
     assert found.upper >= whole * (1 - 1e-9)
 
 
-def test_close_estimates_become_active_at_the_same_point():
-    program = grid(6, 5, floor=0.9)
-    every = [np.ones((30, 30), dtype=bool)]
-    best = iterate_with(program, every, gap=0.03).state
-    close = find_close_estimates(program, best.points[:, :30].T, 0.02)[0].T
-    narrow = replace(best, floor_y=(np.where(close, best.floor_y[0], 0.0),))
-    wider = activate_close_estimates(narrow, program, tuning_within(0.1))
-    new = wider.active[0] & ~narrow.active[0]
-    assert new.any()
-    assert (wider.active[0] >= narrow.active[0]).all()
-    assert (wider.active[0] <= find_close_estimates(program, best.points[:, :30].T, 0.1)[0].T).all()
-    slacks = best.points[:, :30] @ program.floors[0].error.T - best.points[:, 30:]
-    # The new multipliers lie on the central path, like all others.
-    assert (wider.floor_y[0] * slacks)[new] == pytest.approx(best.mu)
-    assert np.array_equal(wider.floor_y[0][~new], narrow.floor_y[0][~new])
-    assert wider.points is narrow.points
-    on = iterate_blocks(program, Options(), gap=1e-4, start=wider)
-    assert on.status is Status.OPTIMAL
-
-
-def test_estimates_without_slack_stay_inactive():
-    program = grid(6, 5, floor=0.9)
-    state = iterate_with(program, [np.ones((30, 30), dtype=bool)], gap=0.03).state
-    errors = state.points[:, :30] @ program.floors[0].error.T
-    points, worst = state.points.copy(), errors.argmax(axis=1)
-    points[:, 30] = 0.5 * (np.sort(errors, axis=1)[:, 0] + errors.max(axis=1))
-    only = np.zeros((30, 30))
-    only[np.arange(30), worst] = 1.0
-    high = replace(state, points=points, floor_y=(only,))
-    assert (errors.min(axis=1) < points[:, 30]).all()
-    wider = activate_close_estimates(high, program, tuning_within(10.0))
-    assert (wider.active[0] == ((errors > 1.0001 * points[:, 30:]) | (only > 0))).all()
-
-
 def test_columns_that_violate_other_estimates_are_not_merged():
     program = grid(6, 5, floor=0.9)
     state = iterate_with(program, [np.ones((30, 30), dtype=bool)], gap=0.03).state
@@ -167,13 +127,6 @@ def activate_one(working, estimate, columns=slice(None)):
     return replace(working, active=(active,))
 
 
-def test_a_column_without_active_estimates_uses_all_chosen_ones():
-    one = activate_one(working_of(grid(4, 3, floor=0.9)), 3, slice(2, None))
-    (near,) = replace(one, estimates=(np.array([3, 7, 8]),)).active_estimates()
-    assert near[:2].all()
-    assert near[2:].tolist() == [[True, False, False]] * 10
-
-
 def test_all_estimates_are_active_after_a_stall():
     program = grid(4, 3, floor=0.9)
     x = solve_by_interior_point(program).x
@@ -186,17 +139,3 @@ def test_all_estimates_are_active_after_a_stall():
     assert not complete
     best = find_close_estimates(program, x, 0.0)[0]
     assert (after.active[0] >= best).all()
-
-
-def test_added_columns_bring_their_estimates():
-    program = grid(4, 3, floor=0.9)
-    draw_estimates = replace(working_of(program, np.array([1, 5])), estimates=(np.array([0, 4]),))
-    # Among the estimates 2, 4 and 9, the last two are close to the best one for column 7.
-    more = draw_estimates.add_with_estimates({7: (np.array([1, 2]),)}, (np.array([2, 4, 9]),))
-    assert more.columns.tolist() == [1, 5, 7]
-    assert more.estimates[0].tolist() == [0, 4, 9]
-    assert np.flatnonzero(more.active[0][:, 7]).tolist() == [4, 9]
-    assert more.active[0][:, [1, 5]].all()
-    # The values do not change.
-    assert draw_estimates.active[0].all()
-    assert draw_estimates.columns.tolist() == [1, 5]

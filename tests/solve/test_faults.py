@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from block_cases import ARRAYS, TINY, grid, iterates, master_of, priced, working_of
+from block_cases import ARRAYS, grid, iterates, master_of, priced, working_of
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.solve._block_angular import BlockProgram, objective, with_columns
-from mechdesign.solve._blocks import interior_point, pricing
-from mechdesign.solve._blocks import master as master_module
-from mechdesign.solve._blocks.column_generation import solve_block_program
+from mechdesign.solve._blocks import interior_point
 from mechdesign.solve._blocks.dual import dual_bound
-from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
-from mechdesign.solve._blocks.interior_point import InteriorPoint, iterate_blocks, solve_by_interior_point
+from mechdesign.solve._blocks.interior_point import InteriorPoint, solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
-from mechdesign.solve._blocks.kernels.sparse import SparseKernel
-from mechdesign.solve._blocks.layout import lay_out, make_geometry
+from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.master import ScheduleRun
 from mechdesign.solve._blocks.pricer import BlockPricer
 from mechdesign.solve._blocks.solution import combine_solutions
@@ -47,23 +41,6 @@ def test_all_restricted_problems_of_a_round_end_at_the_same_time() -> None:
     assert BlockPricer(master).deadline.left() == pytest.approx(30.0)
     for columns, status in ((np.arange(10), Status.TIME_LIMIT), (None, Status.OPTIMAL)):
         assert master.finish_run(ScheduleRun(working_of(program, columns), None, Status.OPTIMAL)).status is status
-
-
-def test_a_stall_of_all_blocks_at_once_is_not_solved_again() -> None:
-    program, gap, counts = grid(5, 4, floor=0.8), 1e-15, []
-    tuning = replace(TINY, generation=replace(TINY.generation, min_entries=1, min_coarse_iterations=1000))
-
-    def begin(program: Any, options: Options, gap: float) -> object:
-        master = master_of(program, gap, tuning, progress=options.progress)
-        return choose_initial_working_set(master, always=False)
-
-    for solve in (solve_by_interior_point, partial(solve_block_program, tuning=tuning), begin):
-        told: list[object] = []
-        solve(program, Options(progress=told.append), gap=gap)
-        counts.append(len(told))
-    every, both, few = counts
-    assert min(every, few) > 1
-    assert both == every + few
 
 
 def test_the_better_ends_of_two_brackets_count() -> None:
@@ -106,42 +83,6 @@ def test_hessians_with_two_floors_are_symmetric(arrays: str) -> None:
         kernel.add_floor(0, some, index, blocks.iterate.points, auxiliary.floor(ratio, index), own)
     for matrix in kernel._matrices(0, some):
         assert np.array_equal(matrix, matrix.T)
-
-
-def test_the_geometry_of_the_bounds_is_computed_once_for_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, laid = Mock(wraps=make_geometry), Mock(wraps=lay_out)
-    monkeypatch.setattr(pricing, "make_geometry", made)
-    monkeypatch.setattr(pricing, "lay_out", laid)
-    priced(grid(6, 5, floor=0.97), np.arange(0, 30, 3))
-    # Each column is priced once with the likely estimates, and at most once with all estimates.
-    assert 1 <= made.call_count <= 2 < laid.call_count
-
-
-def test_sparse_blocks_that_end_an_iteration_are_not_factored(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = grid(9, 8, masked=lambda distance: distance > 1.1)
-    factored, factor = [], SparseKernel.factor
-
-    def counted(self: SparseKernel, *given: Any) -> float:
-        factored.append(1)
-        return factor(self, *given)
-
-    monkeypatch.setattr(SparseKernel, "factor", counted)
-    found = solve_by_interior_point(program, Options(threads=1, extra={"arrays": "sparse"}), gap=1e-4)
-    assert found.status is Status.OPTIMAL
-    kernel = choose("sparse", None, 0)(lay_out(program), 1, None)
-    batches = -(-program.columns // kernel.batch)
-    assert 0 < len(factored) < batches * found.iterations
-
-
-def test_kernels_of_one_geometry_share_the_lists_of_pairs() -> None:
-    program = grid(9, 8, masked=lambda distance: distance > 1.1)
-    geometry = make_geometry(program.exponents, 0)
-    few = lay_out(with_columns(program, np.arange(4)), geometry=geometry)
-    others = lay_out(with_columns(program, np.arange(4, 9)), geometry=geometry)
-    kernels = [choose("sparse", None, 0)(layout, 1, None) for layout in (few, others, lay_out(program))]
-    assert kernels[0].pairs is kernels[1].pairs
-    assert kernels[0].pairs is not kernels[2].pairs
-    np.testing.assert_array_equal(kernels[0].pairs, kernels[2].pairs)
 
 
 def test_prices_of_a_solution_that_was_cut_are_proved_as_closely_as_it_is_solved() -> None:
@@ -192,24 +133,3 @@ def test_gaps_between_the_iterate_and_its_repaired_point_are_no_end(monkeypatch:
             assert solve_by_interior_point(program, options, gap=asked).status is Status.OPTIMAL
             tried += 1
     assert tried
-
-
-def test_time_that_pricing_cannot_use_goes_to_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, program, left = Clock(), grid(5, 4, cost="hamming", floor=0.8), []
-    master = master_of(program, 1e-4, deadline=Deadline(100.0, clock=clock))
-    # Pricing could prove no larger bound.
-    master.best.offer_bound(1e9, None)
-
-    def timed(chosen: Any, options: Options, **named: Any) -> Any:
-        left.append(options.deadline.left())
-        reached = iterate_blocks(chosen, options, **named)
-        if len(left) > 1:
-            return reached
-        clock.now = 61.0
-        return replace(reached, status=Status.TIME_LIMIT)
-
-    monkeypatch.setattr(master_module, "iterate_blocks", timed)
-    master.begin_round(master.best)
-    run = master.run_schedule(program, working_of(program, np.arange(10)), ((0.1, 0.0),))
-    assert run.status is Status.OPTIMAL
-    assert left == [60.0, 39.0]

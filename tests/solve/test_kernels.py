@@ -72,6 +72,17 @@ def _set_multipliers(kernel, y):
         kernel._y.copy_(kernel._constant(y))
 
 
+def on_each_program(test):
+    """Run a test of a kernel on each program, with tiles so small that it meets the seams between them."""
+
+    @pytest.mark.usefixtures("seams")
+    @each_row("program", PROGRAMS)
+    def run(name, program):
+        test(Case(name, PROGRAMS[program]))
+
+    return run
+
+
 class Case:
     """A kernel after a few iterations, steps u to try, and the plain (B, n, n) arrays that belong to them."""
 
@@ -126,33 +137,26 @@ def _options(name, monkeypatch):
 
 @pytest.fixture
 def seams(monkeypatch):
-    """Make tiles so small that tests meet the seams between them."""
     monkeypatch.setattr(kernel_numpy, "_TILE_ENTRIES", 30)
 
 
-@pytest.mark.usefixtures("seams")
-@each_row("program", PROGRAMS)
-def test_start(name, program):
-    case = Case(name, PROGRAMS[program])
+@on_each_program
+def test_start(case):
     layout = case.layout
     case.ratios.start(case.x, 0.5)
     assert np.allclose(case.kernel.multipliers(), 0.5 * layout.weights / case.z, rtol=1e-12, atol=0)
 
 
-@pytest.mark.usefixtures("seams")
-@each_row("program", PROGRAMS)
-def test_predict(name, program):
-    case = Case(name, PROGRAMS[program])
+@on_each_program
+def test_predict(case):
     low, high = case.ratios.affine_ratio_test(case.x, case.u)
     assert low == pytest.approx(-case.q.min(), rel=1e-5)
     assert high == pytest.approx(1 + case.q.max(), rel=1e-5)
 
 
-@pytest.mark.usefixtures("seams")
-@each_row("program", PROGRAMS)
-def test_targets_and_their_adjoint_product_belong_together(name, program):
+@on_each_program
+def test_targets_and_their_adjoint_product_belong_together(case):
     """Whatever rounding does to the targets, steps and adjoint products use the same ones, to double precision."""
-    case = Case(name, PROGRAMS[program])
     ratios, layout = case.ratios, case.layout
     centre = 0.1 * case.blocks.mu
     adjoint = ratios.mehrotra(case.x, case.u, centre)
@@ -179,10 +183,8 @@ def test_targets_and_their_adjoint_product_belong_together(name, program):
     assert (np.abs(corrected - wanted) <= 1e-5 * size)[:, case.bound].all()
 
 
-@pytest.mark.usefixtures("seams")
-@each_row("program", PROGRAMS)
-def test_free_pairs_never_move(name, program):
-    case = Case(name, PROGRAMS[program])
+@on_each_program
+def test_free_pairs_never_move(case):
     case.ratios.mehrotra(case.x, case.u, case.blocks.mu)
     case.ratios.advance(case.x, case.u, 0, 0.9)
     assert (case.kernel.multipliers()[:, ~case.bound] == 0).all()
@@ -206,10 +208,8 @@ def test_what_is_kept_stays(name, program, spare):
     assert np.array_equal(kept(), moved if spare else case.y)
 
 
-@pytest.mark.usefixtures("seams")
-@each_row("program", PROGRAMS)
-def test_an_iterate_that_is_not_the_newest_is_refused(name, program):
-    case = Case(name, PROGRAMS[program])
+@on_each_program
+def test_an_iterate_that_is_not_the_newest_is_refused(case):
     step = take_step(case.blocks)
     assert step.iterate.number == case.iterate.number + 1
     for stale in (lambda: take_step(case.blocks), lambda: factor_blocks(case.layout, case.ratios, case.iterate)):
@@ -246,10 +246,8 @@ def _plain_hessians(case):
         yield matrix.T @ (np.array(weights)[:, None] * matrix)
 
 
-@pytest.mark.usefixtures("seams")
-@each_row("program", PROGRAMS)
-def test_hessians_solves_and_schur_complement(name, program):
-    case = Case(name, PROGRAMS[program])
+@on_each_program
+def test_hessians_solves_and_schur_complement(case):
     layout, blocks, points = case.layout, case.blocks, case.iterate.points
     right = np.random.default_rng(1).random((layout.blocks, layout.width))
     u = blocks.solve(right)
@@ -271,10 +269,8 @@ def _whole_adjoint(case):
     return out[:, : layout.rows]
 
 
-@pytest.mark.usefixtures("seams")
-@each_row("program", PROGRAMS)
-def test_a_slack_that_is_not_positive_is_noticed(name, program):
-    case = Case(name, PROGRAMS[program])
+@on_each_program
+def test_a_slack_that_is_not_positive_is_noticed(case):
     if case.layout.rows == 1:
         return  # a single row has no ratios
     points = case.iterate.points.copy()

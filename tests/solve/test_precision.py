@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from long import mostly_long
 from test_sparse_blocks import program_on, roads, squares
 
 from mechdesign.errors import SolverError
-from mechdesign.solve._block_angular import BlockProgram, lower_bound
+from mechdesign.solve._block_angular import lower_bound
 from mechdesign.solve._blocks import interior_point as solve_module
 from mechdesign.solve._blocks import memory, newton
 from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_block_program
@@ -25,7 +24,6 @@ from mechdesign.solve._blocks.kernels.wrapped_lapack import WrappedLapack
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.newton import Targets, refine_direction, solve_newton
 from mechdesign.solve._blocks.step import take_step
-from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
@@ -75,21 +73,6 @@ def test_matrices_that_fail_in_single_precision_use_double(kind_of_lapack):
     assert kind_of_lapack(3).factor(matrix) == 0.0
 
 
-@pytest.mark.parametrize("single", [False, True])
-@pytest.mark.parametrize("width", [0, 1, 4, 9])
-def test_both_kinds_of_lapack_add_the_same_products(width, single):
-    rng = np.random.default_rng(width)
-    kind = np.float32 if single else np.float64
-    rows, start = rng.standard_normal((5, width)).astype(kind), rng.standard_normal((9, 9)).astype(kind)
-    found = []
-    for kind_of_lapack in (DirectLapack, WrappedLapack):
-        matrix = start.copy()
-        if width:
-            kind_of_lapack(9, single=single).add_product(rows, address(matrix))
-        found.append(np.triu(matrix))
-    assert found[0] == pytest.approx(found[1], rel=1e-5, abs=1e-5)
-
-
 @pytest.mark.parametrize("kind_of_lapack", [DirectLapack, WrappedLapack])
 def test_a_matrix_that_is_not_definite_is_regularised_or_refused(kind_of_lapack):
     nearly = np.ones((2, 2))
@@ -105,63 +88,6 @@ def test_a_solve_without_ctypes_gives_the_same_optimum(monkeypatch):
     assert found.status is Status.OPTIMAL
     assert found.upper == pytest.approx(best.upper, rel=1e-6)
     assert len(found.history) == pytest.approx(len(best.history), abs=2)
-
-
-@pytest.mark.parametrize("arrays", DENSE)
-def test_precision_follows_the_gap(arrays):
-    kernel = choose(arrays, None, 0)(lay_out(grid(10, 10)), 1, None)
-    found = []
-    for gap in (1.0, 1e-3, 3e-5, 1e-7, 0.0):
-        kernel.set_precision(gap)
-        found.append((kernel.factors.dtype == np.float32, kernel.single_inverses, kernel.y.dtype == np.float32))
-    numba = arrays == "numba"
-    assert found == [(True, True, numba), (False, True, numba), (False, False, numba), (False,) * 3, (False,) * 3]
-    assert not kernel.set_precision(0.0)
-    assert kernel.set_precision(1.0)
-
-
-def test_precision_of_sparse_blocks_follows_the_gap():
-    for side, single in ((10, True), (9, False)):
-        kernel = choose("sparse", None, 0, True)(lay_out(program_on(squares(side, side))), 1, None)
-        found = []
-        for gap in (1.0, 0.02, 3e-5):
-            kernel.set_precision(gap)
-            found.append((kernel._tiles[0].factors.kind is np.float32, kernel.single_inverses))
-        assert found == [(single, True), (False, True), (False, False)]
-        assert not kernel.set_precision(0.0)
-        assert kernel.set_precision(1.0)
-
-
-@pytest.mark.parametrize("arrays", DENSE)
-def test_small_blocks_and_those_with_floors_use_double(arrays):
-    for program in (grid(9, 9), grid(10, 10, floor=0.8)):
-        kind, layout = choose(arrays, None, 0), lay_out(program)
-        kernel = kind(layout, 1, None)
-        kernel.set_precision(1.0)
-        assert kernel.factors.dtype == np.float64
-        assert not kernel.single_inverses
-        if program.floors:
-            assert kernel.y.dtype == np.float64
-
-
-@needs_numba
-@pytest.mark.parametrize(("eps", "kept"), [(0.6, True), (3.0, False)])
-def test_multipliers_of_large_factors_stay_double(eps, kept):
-    layout = lay_out(grid(10, 10, eps=eps))
-    kind = choose("numba", None, 0)
-    kernel = kind(layout, 1, None)
-    kernel.set_precision(1.0)
-    assert (kernel.y.dtype == np.float32) == kept
-    assert (kind.entry_bytes(layout, 1.0) < kind.entry_bytes(layout, 1e-7)) == kept
-
-
-@needs_numba
-def test_bounds_that_are_not_there_do_not_count():
-    layout = lay_out(grid(10, 10, masked=lambda distance: distance > 3))
-    assert layout.ratios.max() > 1e15
-    kernel = choose("numba", None, 0)(layout, 1, None)
-    kernel.set_precision(1.0)
-    assert kernel.y.dtype == np.float32
 
 
 @pytest.mark.parametrize("arrays", [*DENSE, "sparse"])
@@ -240,62 +166,6 @@ def test_blocks_that_single_precision_cannot_factor_are_factored_in_double(array
     assert len(found.history) == pytest.approx(len(best.history), abs=6)
 
 
-@pytest.mark.parametrize("floor", mostly_long([0.8, None]))
-@pytest.mark.parametrize("arrays", DENSE)
-def test_solutions_with_factors_in_double_are_those_of_double(arrays, floor, monkeypatch):
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._FLOOR_SINGLE_MIN_ROWS", 50)
-    layout = lay_out(grid(10, 10, floor=floor))
-    kernel = choose(arrays, None, 0)(layout, 1, None)
-    try_factor = Lapack.try_factor
-    monkeypatch.setattr(
-        Lapack, "try_factor", lambda self, matrix: matrix.dtype == np.float64 and try_factor(self, matrix)
-    )
-    kernel.set_precision(1.0)
-    blocks = iterates(layout, kernel, 4)
-    assert kernel.factors.dtype == np.float32
-    right = np.random.default_rng(1).standard_normal(blocks.iterate.points.shape)
-    found = blocks.solve(right)
-    kernel.set_precision(0.0)
-    exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate)
-    assert found == pytest.approx(exact.solve(right), rel=1e-9, abs=1e-9 * np.abs(found).max())
-    assert blocks.schur == pytest.approx(exact.schur, rel=1e-3, abs=1e-5 * exact.schur.max())
-
-
-@pytest.mark.parametrize("arrays", DENSE)
-def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypatch):
-    rough = []
-
-    def noted(blocks, **options):
-        rough.append(blocks.ratios.kernel.single_inverses)
-        return take_step(blocks, replace(TUNING.step, max_link_miss_single=-1.0), **options)
-
-    monkeypatch.setattr(solve_module, "take_step", noted)
-    found = solve_by_interior_point(grid(10, 10), Options(threads=1, extra={"arrays": arrays}))
-    assert found.status is Status.OPTIMAL
-    assert found.upper == pytest.approx(VALUE_AT_100, rel=1e-6)
-    # The first direction is refused, and the solve continues in double precision.
-    assert rough == [True] + [False] * (len(rough) - 1)
-
-
-@pytest.mark.parametrize("arrays", mostly_long(DENSE))
-def test_many_rows_with_floors_are_single_for_longer(arrays, monkeypatch):
-    program, options = grid(10, 10, floor=0.8), Options(extra={"arrays": arrays})
-    expected = solve_by_interior_point(program, options)
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._FLOOR_SINGLE_MIN_ROWS", 50)
-    kernel = choose(arrays, None, 0)(lay_out(program), 1, None)
-    found = []
-    for gap in (1.0, 6e-3, 2e-3, 3e-5):
-        kernel.set_precision(gap)
-        found.append((kernel.factors.dtype == np.float32, kernel.single_inverses))
-    assert found == [(True, True), (True, True), (False, True), (False, False)]
-    single = solve_by_interior_point(program, options)
-    assert single.status is Status.OPTIMAL
-    assert single.lower <= expected.upper
-    assert expected.lower <= single.upper
-    assert single.upper - single.lower <= 3e-7 * single.upper
-    assert violation(program, single.x) <= 1e-7
-
-
 def test_a_stall_of_sparse_blocks_in_single_precision_is_none_in_double(monkeypatch):
     factor, failed = Factors.factor, []
 
@@ -314,39 +184,6 @@ def test_a_stall_of_sparse_blocks_in_single_precision_is_none_in_double(monkeypa
     assert len(failed) == 1, "double precision is for good, and no diagonal is raised before"
 
 
-@pytest.mark.parametrize("name", ["squares", "roads"])
-def test_inverses_of_sparse_blocks(name):
-    program = program_on(squares(8, 8) if name == "squares" else roads(60, 1))
-    layout = lay_out(program)
-    kernel = choose("sparse", None, 0, True)(layout, 1, None)
-    kernel.set_precision(1.0)
-    blocks = iterates(layout, kernel, 5)
-    assert kernel.single_inverses
-    assert kernel.set_precision(0.0)
-    assert not kernel.single_inverses
-    exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate).schur
-    # No sum cancels digits, so every entry is accurate.
-    assert blocks.schur == pytest.approx(exact, rel=1e-4)
-    assert (blocks.schur != exact).any()
-
-
-def test_sums_of_inverses_in_both_precisions():
-    """Every entry has a small relative error, although the entries differ by many powers of ten."""
-    rng = np.random.default_rng(3)
-    layout = lay_out(program_on(squares(6, 6)))
-    kernel = choose("sparse", None, 0, True)(layout, 1, None)
-    scale = 10.0 ** rng.uniform(-6, 0, (kernel.batch, 36))
-    iterates(layout, kernel, 3)
-    results = []
-    for kind in (np.float32, np.float64):
-        total, size = np.zeros((36, 36)), int(kernel.levels.widths.max())
-        some = slice(0, min(4, kernel._tiles[0].size))
-        panels = np.empty((2, some.stop, size, 36), dtype=kind)
-        kernel._tiles[0].factors.add_inverse(scale[some], total, panels, some)
-        results.append(np.triu(total))
-    assert results[0] == pytest.approx(results[1], rel=1e-4, abs=0.0)
-
-
 @pytest.mark.parametrize("cost", mostly_long(["euclidean", "hamming"]))
 def test_large_programs_without_floors_merge_columns(cost):
     program, gap = grid(10, 10, cost=cost), 1e-4
@@ -356,65 +193,6 @@ def test_large_programs_without_floors_merge_columns(cost):
     assert found.upper - found.lower <= gap * found.upper
     agree(found, program)
     assert violation(program, found.x) <= 1e-7
-
-
-def test_small_ones_and_the_worst_cost_do_not():
-    assert not should_generate_columns(grid(10, 10))
-    large = BlockProgram(np.ones((600, 600)), np.full((600, 600), 0.5))
-    assert should_generate_columns(large)
-    for extra in ({"device": "cuda"}, {"arrays": "torch"}):
-        assert not should_generate_columns(large, Options(extra=extra))
-    few = TUNING.generation.min_rows_without_floors - 1
-    for rows, worst in ((600, True), (few, False)):
-        assert not memory.generation_may_pay(rows, 600, 0, worst=worst, sparse=False, merges=True)
-
-
-def test_wide_gaps_need_less_memory():
-    sizes = 300, 300, 300
-    wide, middle, narrow = (memory.block_memory(*sizes, gap=gap) for gap in (0.1, 1e-3, 1e-6))
-    assert wide < middle < narrow
-    layout = lay_out(grid(10, 10))
-    kind, budget = choose("numpy", None, 0), memory.MemoryBudget.of()
-    proves, does_not = (memory.check_memory(layout, 1, kind, budget, 1e-3, proves=proves) for proves in (True, False))
-    assert does_not < proves
-
-
-@pytest.mark.parametrize("arrays", mostly_long(DENSE))
-def test_going_on_near_the_end_is_as_precise_as_being_there(arrays, monkeypatch):
-    options = Options(extra={"arrays": arrays})
-    program = grid(10, 10)
-    reached = solve_module.iterate_blocks(program, options, gap=1e-5)
-    assert reached.state.gap <= 1e-5
-    tuned, set_precision = [], choose(arrays, None, 0).set_precision
-
-    def noted(self, gap):
-        tuned.append(gap)
-        return set_precision(self, gap)
-
-    monkeypatch.setattr(choose(arrays, None, 0), "set_precision", noted)
-    found = solve_by_interior_point(program, options, start=reached.state)
-    assert found.status is Status.OPTIMAL
-    assert max(tuned) <= 1e-5
-    assert len(found.history) <= 4
-
-
-@pytest.mark.parametrize("arrays", [*DENSE, "sparse"])
-@pytest.mark.parametrize("gap", mostly_long([2e-5, 3e-2, 1e-7]))
-def test_precision_is_never_more_than_was_asked_for_and_only_rises(arrays, gap, monkeypatch):
-    kind, tuned = choose(arrays, None, 0, arrays == "sparse"), []
-    set_precision = kind.set_precision
-
-    def noted(self, gap):
-        tuned.append(gap)
-        return set_precision(self, gap)
-
-    monkeypatch.setattr(kind, "set_precision", noted)
-    program = program_on(squares(10, 10)) if arrays == "sparse" else grid(10, 10)
-    found = solve_by_interior_point(program, Options(extra={"arrays": arrays}), gap=gap)
-    assert found.status is Status.OPTIMAL
-    assert tuned == sorted(tuned, reverse=True)
-    assert tuned[0] == np.inf
-    assert tuned[-1] >= 0.9 * gap
 
 
 @pytest.mark.parametrize("arrays", [*DENSE, "sparse"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
-from block_cases import optimum, random_program, violation
+from block_cases import iterates, optimum, random_program, violation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from long import mostly_long
@@ -18,17 +18,11 @@ from mechdesign.errors import InputError, SolverError
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound
 from mechdesign.solve._blocks.automorphisms import find_symmetry
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
-from mechdesign.solve._blocks.iterate import start_iterate
 from mechdesign.solve._blocks.kernels import choose, tridiagonal
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Shape, find_levels
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.memory import measure_sparsity
-from mechdesign.solve._blocks.newton import factor_blocks
-from mechdesign.solve._blocks.parallel import Workers
-from mechdesign.solve._blocks.ratios import RatioRows
-from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._contract import Options, Status
 
 
@@ -150,13 +144,7 @@ def test_a_matrix_that_is_not_positive_definite_is_noticed():
 
 def factored(program, kernel, steps):
     layout = lay_out(program)
-    arrays = kernel(layout, 1, None)
-    ratios = RatioRows(layout, Workers(1, layout.blocks, arrays.batch), arrays)
-    iterate, mu = start_iterate(layout)
-    ratios.start(np.ascontiguousarray(iterate.points[:, : layout.rows]), mu)
-    for _ in range(steps):
-        iterate = take_step(factor_blocks(layout, ratios, iterate)).iterate
-    return factor_blocks(layout, ratios, iterate)
+    return iterates(layout, kernel(layout, 1, None), steps)
 
 
 @pytest.mark.parametrize(("name", "worst"), list(zip(GRAPHS, [False, True] * 3, strict=True)))
@@ -198,21 +186,6 @@ def test_inverses_by_halves_are_inverses_without_a_negative_entry(width):
     expected = np.linalg.inv(matrices)
     assert np.abs(found - expected).max() <= 1e-7 * np.abs(expected).max()
     assert np.allclose(found @ matrices, np.eye(width), atol=1e-6)
-
-
-def test_a_singular_matrix_has_no_inverse_by_halves():
-    with pytest.raises(np.linalg.LinAlgError):
-        tridiagonal._invert(np.zeros((1, 40, 40)), np.empty((1, 40, 40)))
-
-
-def test_how_many_inverses_are_added_up_together_does_not_matter(monkeypatch):
-    program = program_on(GRAPHS["roads"], columns=30)
-    expected = factored(program, SparseKernel, 1)
-    assert expected.ratios.kernel.batch > 2
-    panel = 2 * int(expected.ratios.kernel.levels.widths.max()) * program.rows
-    monkeypatch.setattr("mechdesign.solve._blocks.kernels.sparse._PANEL_ENTRIES", panel)
-    found = factored(program, SparseKernel, 1)
-    assert np.allclose(found.schur, expected.schur, rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -338,10 +311,3 @@ def test_memory_is_refused_with_the_estimate():
     taken = solve_by_interior_point(program, Options(), gap=0.1).memory
     dense = solve_by_interior_point(program, Options(extra={"arrays": "numpy"}), gap=0.1).memory
     assert 0 < taken < dense
-
-
-def test_sparsity_counts_pairs_and_factors():
-    ends = np.array(nx.path_graph(10).edges)
-    found = measure_sparsity(10, np.r_[ends[:, 0], ends[:, 1], 3], np.r_[ends[:, 1], ends[:, 0], 3])
-    assert (found.rows, found.pairs, found.factors) == (10, 18, 19)
-    assert found.extrapolate(40).pairs == 72

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from block_cases import LARGE, generate, grid, master_of, working_of
+from block_cases import LARGE, generate, grid, master_of
 from long import mostly_long
 
 from mechdesign.solve._block_angular import lower_bound, objective
@@ -37,17 +37,6 @@ def test_starts_are_channels_well_inside_all_bounds(name):
     assert mu == pytest.approx(STARTS[name].mu_share * whole)
 
 
-def test_the_slope_is_that_of_the_start():
-    program = grid(6, 5)
-    for start in (DISTANCE_START, LOW_MU_START):
-        channel = start_iterate(lay_out(program), start)[0].points.T
-        fall = np.log(channel[3, 3]) - np.log(channel[0, 3]) - (np.log(channel[3, 0]) - np.log(channel[0, 0]))
-        # The normalisation cancels in a ratio of ratios, which has twice the exponent.
-        assert fall == pytest.approx(2 * start.slope * program.exponents[0, 3])
-    uniform = start_iterate(lay_out(program), UNIFORM_START)[0].points
-    assert (uniform == uniform[0, 0]).all()
-
-
 @pytest.mark.parametrize(("bound", "uniform"), [(0.01, True), (100.0, True), (3.9, False)])
 def test_a_channel_that_is_not_inside_all_bounds_gives_way_to_the_uniform_one(bound, uniform):
     """The first bound is tighter than the triangle inequality allows. The second is too wide for a decaying channel."""
@@ -65,28 +54,6 @@ def test_all_starts_lead_to_the_same_optimum(name):
     last = reached.history[-1]
     other = iterate_blocks(program, Options(), gap=1e-6, start=DISTANCE_START).history[-1]
     assert last.upper == pytest.approx(other.upper, rel=2e-6)
-
-
-@pytest.mark.long
-def test_the_low_mu_start_reaches_wide_gaps_sooner():
-    program = grid(16, 12)
-    steps = {
-        name: len(iterate_blocks(program, Options(), gap=0.4, start=start).history) for name, start in STARTS.items()
-    }
-    assert steps["eager"] < steps["spread"]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("cost", "left"), [("euclidean", 0), ("hamming", 2)])
-def test_a_schedule_ends_if_nothing_is_merged(cost, left):
-    """With Hamming cost every column is used, so the schedule ends after the first gap, and the program is solved."""
-    program = grid(12, 12, cost=cost)
-    master = master_of(program, 1e-4, LARGE)
-    schedule = iter(master.schedule)
-    run = master.run_schedule(program, working_of(program), schedule)
-    assert len(list(schedule)) == left
-    assert (len(run.working) == 144) is bool(left)
-    assert master.finish_run(run).status is Status.OPTIMAL
 
 
 class InterruptedMaster(BlockMaster):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from block_cases import FEW, agree, generate, grid, master_of
+from block_cases import FEW, agree, grid, master_of
 from long import mostly_long
 
 from mechdesign.base._deadline import Deadline
@@ -82,23 +82,6 @@ def test_a_trial_adds_the_columns_of_the_optimum(floor):
     agree(found, master.program)
 
 
-def test_a_trial_with_too_few_columns_adds_the_others():
-    master, working, _ = trial()
-    used = np.flatnonzero(solve_by_interior_point(master.program).x.sum(axis=0) > 0.2)
-    before = np.setdiff1d(working.columns, used[::2])
-    solve_with_trial(master, working.replace_columns(before), np.arange(42))
-    (after,) = master.begun
-    assert np.setdiff1d(used, before).size >= used.size // 2
-    assert np.setdiff1d(used, after).size <= np.setdiff1d(used, before).size // 4
-
-
-def test_the_trial_continues_without_time_for_a_restart():
-    hurried = replace(TRIED, trial=replace(TRIED.trial, restart_time_factor=1e9))
-    master, working, candidates = trial(tuning=hurried, time_limit=600.0)
-    assert solve_with_trial(master, working, candidates).status is Status.OPTIMAL
-    assert not master.begun
-
-
 @pytest.mark.parametrize("when", ["trial", "pricing", "measuring", "anew"])
 def test_ctrl_c_keeps_the_result_of_the_trial(when):
     master, working, candidates = trial(when=when)
@@ -118,23 +101,6 @@ def test_a_stopped_second_solve_returns_the_better_result(when, status):
     assert found.status is status
     assert set(found.working.columns) <= set(working.columns)
     assert found.prices.upper - found.prices.lower <= 0.02 * found.prices.upper
-
-
-def test_a_stalled_trial_is_followed_by_a_solve_with_all_candidates():
-    """After a stalled trial, the restricted problem starts with all candidates."""
-    master, working, candidates = trial(when="stall")
-    assert solve_with_trial(master, working, candidates).status is Status.OPTIMAL
-    (after,) = master.begun
-    assert set(working.columns) < set(after) == set(candidates)
-
-
-@pytest.mark.long
-def test_loose_gaps_and_programs_without_floors_are_not_tried():
-    for program, gap in ((grid(6, 5, floor=0.9), 2e-3), (grid(6, 5), 1e-5), (grid(6, 5, worst=True, floor=0.8), 1e-4)):
-        master = master_of(program, gap, TRIED)
-        initial = choose_initial_working_set(master, always=True)
-        assert initial.candidates is None
-        assert generate(master, initial.working).status is Status.OPTIMAL
 
 
 def test_rows_at_equal_distances_form_the_requested_number_of_clusters():
