@@ -159,3 +159,17 @@ def test_a_box_in_the_antarctic_is_doubted(box: tuple[float, float, float, float
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 make()
+
+
+@each_row("made", [md.Domain.geographic_grid, md.Domain.geographic_anchors])
+def test_a_box_as_west_south_east_north_warns(made):
+    with pytest.warns(InterchangedWarning, match="look like west, south, east and north"):
+        made(3, 3, -74.02, 40.70, -73.92, 40.80)
+
+
+@each_row(
+    "box",
+    [(40.7, 40.8, -74.02, -73.92), (-56.0, 13.0, -82.0, -34.0), (-10.0, 10.0, -20.0, 20.0), (35.0, 71.0, -25.0, 45.0)],
+)
+def test_cities_and_continents_do_not_warn(box):
+    assert md.Domain.geographic_grid(3, 3, *box).size == 9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from typing import get_args, get_type_hints
 
@@ -19,6 +20,8 @@ from mechdesign.model import distances
 from mechdesign.model._domain import BoundingBox, Domain
 from mechdesign.model._prior import Prior
 from mechdesign.specification import examples
+from mechdesign.specification._measures import scale_cost
+from mechdesign.specification._read import Source
 from mechdesign.synthesis._design import design
 from mechdesign.synthesis._settings import Rows, SolveSettings
 
@@ -353,3 +356,38 @@ def test_costs_by_which_the_truth_is_not_the_cheapest_are_told_of(tmp_path, firs
     text = 'domain.labels = ["a", "b"]\nprior.uniform = true\ncost.matrix.path = "m.csv"\n'
     given = spec.parse(f'{text}privacy = [{{ kind = "metric", epsilon = 1, distance = "hamming" }}]\n', tmp_path)
     assert any("less than the truth for 2 of 2" in note for note in given.notes) is told
+
+
+@each_row(
+    ("more", "key"),
+    [("power = 1000", "power"), ("power = 2e5", "power"), ("scale = 1e308", "scale"), ("scale = 1e101", "scale")],
+)
+def test_costs_that_overflow_are_refused(more, key):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = failure(document(cost=f'[cost]\ndistance = "euclidean"\n{more}', privacy="", rest=PRIVACY))
+    assert found.path == f"cost.{key}"
+    assert "makes costs too large" in str(found) or "is out of range" in str(found)
+
+
+COST = Source() / "cost"
+PRIVACY = '[[privacy]]\nkind = "metric"\nepsilon = 0.5\ndistance = "hamming"'
+
+
+def test_the_largest_power_that_does_passes():
+    cost = problem(cost='[cost]\ndistance = "euclidean"\npower = 200', privacy="", rest=PRIVACY).cost
+    assert np.isfinite(cost).all()
+    assert cost.max() == pytest.approx(5.0**100)
+
+
+def test_just_inside_and_just_outside():
+    distance = np.array([[0.0, 10.0]])
+    assert scale_cost(distance, 99.0, 1.0, COST).tolist() == [[0.0, 1e99]]
+    with pytest.raises(SpecificationError, match="too large"):
+        scale_cost(distance, 100.5, 1.0, COST)
+
+
+def test_costs_that_vanish_are_refused():
+    with pytest.raises(SpecificationError, match="makes the costs of some positive distances 0"):
+        scale_cost(np.array([[0.0, 0.1]]), 400.0, 1.0, COST)
+    assert scale_cost(np.array([[0.0, 0.1]]), 40.0, 1.0, COST)[0, 1] > 0
