@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+from refusals import Mistake, assert_refused
 from sweep_examples import TABLES, sweep, text
 
 from mechdesign.errors import InputError, MetricWarning, MissingDependencyError, SpecificationError
@@ -37,32 +40,49 @@ def test_values_are_put_where_their_paths_lead():
     assert "solver" not in asked.tables
 
 
-@pytest.mark.parametrize(
-    ("lists", "path", "said"),
-    [
-        ("", "sweep", "has no key to sweep"),
-        ('mode = "zip"', "sweep", "has no key to sweep"),
-        (f'{EPSILON}\nmode = "cross"', "sweep.mode", '"product" or "zip"'),
-        ('"privacy.0.epsilon" = []', 'sweep."privacy.0.epsilon"', "is empty"),
-        ('"privacy.0.epsilon" = 0.5', 'sweep."privacy.0.epsilon"', r"Write it in \[ \]"),
-        ('"privacy.0.epsilom" = [1]', 'sweep."privacy.0.epsilom"', "Did you mean epsilon"),
-        ('"privacy.1.epsilon" = [1]', 'sweep."privacy.1.epsilon"', "between 0 and 0"),
-        ('"privacy.0.epsilon.budgets" = ["b.csv"]', 'sweep."privacy.0.epsilon.budgets"', "leads through"),
-        ("privacy.0.epsilon = [1]", "sweep.privacy", "in quotes"),
-        ('"cost" = [{}]\n"cost.power" = [1]', 'sweep."cost.power"', "is inside cost"),
-        (f'{EPSILON}\n"cost.power" = [1, 2, 3]\nmode = "zip"', 'sweep."cost.power"', "found 3; must be 2 values"),
-    ],
-)
-def test_wrong_lists_are_refused_with_their_key(lists, path, said):
-    with pytest.raises(SpecificationError, match=said) as raised:
-        sweep(lists)
-    assert raised.value.path == path
+LISTS = {
+    "no list": ("", "sweep", "has no key to sweep"),
+    "a mode alone": ('mode = "zip"', "sweep", "has no key to sweep"),
+    "another mode": (f'{EPSILON}\nmode = "cross"', "sweep.mode", '"product" or "zip"'),
+    "no value": ('"privacy.0.epsilon" = []', 'sweep."privacy.0.epsilon"', "is empty"),
+    "no brackets": ('"privacy.0.epsilon" = 0.5', 'sweep."privacy.0.epsilon"', "Write it in [ ]"),
+    "misspelt": ('"privacy.0.epsilom" = [1]', 'sweep."privacy.0.epsilom"', "Did you mean epsilon"),
+    "too far": ('"privacy.1.epsilon" = [1]', 'sweep."privacy.1.epsilon"', "between 0 and 0"),
+    "through a number": ('"privacy.0.epsilon.budgets" = ["b.csv"]', "sweep.", "leads through"),
+    "no quotes": ("privacy.0.epsilon = [1]", "sweep.privacy", "in quotes"),
+    "inside another": ('"cost" = [{}]\n"cost.power" = [1]', 'sweep."cost.power"', "is inside cost"),
+    "lengths": (f'{EPSILON}\n"cost.power" = [1, 2, 3]\nmode = "zip"', 'sweep."cost.power"', "must be 2 values"),
+    "too many": (
+        '"cost.power" = {0}\n"cost.scale" = {0}'.format([*range(1, 400)]), "sweep", f"at most {MAX_ROWS}",
+    ),
+}  # fmt: skip
+VALUES = {
+    "negative": ('"privacy.0.epsilon" = [1, -1]', 'sweep."privacy.0.epsilon"[1]', "found -1"),
+    "a word": ('"privacy.0.epsilon" = [1, "one"]', 'sweep."privacy.0.epsilon"[1]', "found 'one'"),
+    "a distance": ('"privacy.0.distance" = ["euclidean", "haversine"]', 'sweep."privacy.0.distance"[1]', "latitudes"),
+    "a solver": ('"solver.name" = ["auto", "magic"]', 'sweep."solver.name"[1]', "found 'magic'"),
+    "prior": ('"prior.only" = [1]', 'sweep."prior.only"', "one of"),
+    "missing": ('"prior.checkins.only" = [6, 41]', "prior.checkins.path", "is missing"),
+    "unknown": ('"privacy.0.radius" = [1]', 'sweep."privacy.0.radius"[0]', "not a known key"),
+    "together": ('"privacy.0.kind" = ["threshold"]', "privacy[0].radius", "privacy.0.kind = threshold"),
+    "exclusive": ('"domain.line" = [4]', "domain", "exclude each other"),
+    "counts": ('"prior.counts" = [[1, 2]]', 'sweep."prior.counts"[0]', "found 2"),
+    "no file": ('"prior.csv" = [{ path = "none.csv", column = "n" }]', 'sweep."prior.csv"[0]', "."),
+}
 
 
-def test_too_many_designs_are_refused_at_once():
-    numbers = [*range(1, 400)]
-    with pytest.raises(SpecificationError, match=f"at most {MAX_ROWS}"):
-        sweep(f'"cost.power" = {numbers}\n"cost.scale" = {numbers}')
+def test_wrong_lists_are_refused_with_their_key() -> None:
+    assert_refused(Mistake(name, functools.partial(sweep, lists), *more) for name, (lists, *more) in LISTS.items())
+
+
+def test_wrong_values_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    def make(lists: str) -> object:
+        own = "prior.c" in lists and "prior.counts" not in lists
+        tables = TABLES.replace("counts = [4, 3, 2, 1]", "") if own else TABLES
+        return run(sweep(lists, tables, tmp_path), tmp_path / "out")
+
+    assert_refused(Mistake(name, functools.partial(make, lists), *more) for name, (lists, *more) in VALUES.items())
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_specification_without_lists_is_no_sweep_and_one_with_them_no_design(tmp_path):
@@ -72,31 +92,6 @@ def test_a_specification_without_lists_is_no_sweep_and_one_with_them_no_design(t
         parse_spec(text())
     with pytest.raises(SpecificationError, match="cannot be opened"):
         read(tmp_path / "none.toml")
-
-
-@pytest.mark.parametrize(
-    ("lists", "path", "said"),
-    [
-        ('"privacy.0.epsilon" = [1, -1]', 'sweep."privacy.0.epsilon"[1]', "found -1"),
-        ('"privacy.0.epsilon" = [1, "one"]', 'sweep."privacy.0.epsilon"[1]', "found 'one'"),
-        ('"privacy.0.distance" = ["euclidean", "haversine"]', 'sweep."privacy.0.distance"[1]', "latitudes"),
-        ('"solver.name" = ["auto", "magic"]', 'sweep."solver.name"[1]', "found 'magic'"),
-        ('"prior.only" = [1]', 'sweep."prior.only"', "one of"),
-        ('"prior.checkins.only" = [6, 41]', "prior.checkins.path", "is missing"),
-        ('"privacy.0.radius" = [1]', 'sweep."privacy.0.radius"[0]', "not a known key"),
-        ('"privacy.0.kind" = ["threshold"]', "privacy[0].radius", "privacy.0.kind = threshold"),
-        ('"domain.line" = [4]', "domain", "exclude each other"),
-        ('"prior.counts" = [[1, 2]]', 'sweep."prior.counts"[0]', "found 2"),
-        ('"prior.csv" = [{ path = "none.csv", column = "n" }]', 'sweep."prior.csv"[0]', "."),
-    ],
-)
-def test_wrong_values_are_refused_before_anything_runs(tmp_path, lists, path, said):
-    tables = TABLES.replace("counts = [4, 3, 2, 1]", "") if "prior.c" in lists else TABLES
-    tables = tables if "prior.counts" not in lists else TABLES
-    with pytest.raises(SpecificationError, match=said) as raised:
-        run(sweep(lists, tables, tmp_path), tmp_path / "out")
-    assert raised.value.path.startswith(path)
-    assert not (tmp_path / "out").exists()
 
 
 def test_solvers_that_are_not_installed_are_refused(tmp_path, monkeypatch):

@@ -144,12 +144,12 @@ def test_kills_at_random_moments_lose_nothing(tmp_path, alone):
         md.verify(tmp_path / "out" / row["channel"])
 
 
-@pytest.mark.parametrize(("value", "jobs"), [("abc", 2), ("0", None), ("1.5", None), ("", 2), ("-1", None)])
-def test_a_number_of_processes_that_is_none_is_refused(tmp_path, monkeypatch, value, jobs):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", value)
-    with pytest.raises(InputError, match="LOKY_MAX_CPU_COUNT: is not a number of processes"):
-        run(sweep(), tmp_path / "out", jobs=jobs)
-    assert not (tmp_path / "out").exists()
+def test_a_number_of_processes_that_is_none_is_refused(tmp_path, monkeypatch):
+    for value, jobs in (("abc", 2), ("0", None), ("1.5", None), ("", 2), ("-1", None)):
+        monkeypatch.setenv("LOKY_MAX_CPU_COUNT", value)
+        with pytest.raises(InputError, match="LOKY_MAX_CPU_COUNT: is not a number of processes"):
+            run(sweep(), tmp_path / "out", jobs=jobs)
+        assert not (tmp_path / "out").exists(), value
 
 
 def test_as_many_processes_as_processors(monkeypatch):

@@ -10,6 +10,7 @@ import time
 from types import MappingProxyType
 
 import pytest
+from cli_examples import assert_wrong_usage, well
 from click.testing import CliRunner
 
 import mechdesign as md
@@ -153,28 +154,21 @@ def test_the_command_shows_scores(tiny, tmp_path):
     assert result.exit_code == 0, result.output
     assert "2 of 2" in result.output
     assert (tmp_path / "out" / "report.html").exists()
+    assert "row-pairs" in well("bench", "--list").stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--suite", "huge"], "one of"),
-        (["--solvers", "nothing"], "is not known"),
-        (["--solvers", "auto", "--time-limit", "-1"], "must be positive"),
-    ],
-)
-def test_wrong_input_is_refused_before_anything_is_written(arguments, said, tmp_path):
-    result = CliRunner().invoke(main, ["bench", "-o", str(tmp_path / "out"), *arguments])
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_of_something_else_is_refused(tmp_path):
-    (tmp_path / "letter.txt").write_text("")
-    result = CliRunner().invoke(main, ["bench", "--solvers", "auto", "-o", str(tmp_path)])
-    assert result.exit_code == 2
-    assert "letter.txt" in result.stderr
+def test_wrong_usage_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "letter.txt").write_text("")
+    assert_wrong_usage(
+        {
+            "bench -o out --suite huge": "one of",
+            "bench -o out --solvers nothing": "is not known",
+            "bench -o out --solvers auto --time-limit -1": "must be positive",
+            "bench -o letters --solvers auto": "letter.txt",
+        }
+    )
 
 
 def test_a_full_disk_is_said_and_finished_rows_stay(tiny, tmp_path, monkeypatch):
@@ -186,9 +180,3 @@ def test_a_full_disk_is_said_and_finished_rows_stay(tiny, tmp_path, monkeypatch)
     assert result.exit_code == 2
     assert "No space left" in result.stderr
     assert not list((tmp_path / "out" / "rows").iterdir())
-
-
-def test_examples_of_everything_shown(tiny):
-    result = CliRunner().invoke(main, ["bench", "--list"])
-    assert result.exit_code == 0
-    assert "row-pairs" in result.output

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from cli_examples import leave_pictures_blank
 
 from mechdesign.runs._bench_page import growth_picture, html, multi_size_families, profile_picture, runs_picture
 from mechdesign.runs._scores import compute_shifted_mean, performance_profile, scores
@@ -60,7 +61,8 @@ def test_pictures_say_what_is_found():
     assert growth_picture(ROWS).get_suptitle()
 
 
-def test_the_report_holds_everything_and_asks_nothing_of_the_network():
+def test_the_report_holds_everything_and_asks_nothing_of_the_network(monkeypatch):
+    leave_pictures_blank(monkeypatch)
     about = {"suite": "small", "time_limit": 10.0, "memory": 4.0, "threads": 1}
     page = html(about, ROWS, 5)
     assert "1 of 3 matrices that were called optimal are not private" in page

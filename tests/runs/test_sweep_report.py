@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-import pytest
 from sweep_examples import sweep
 
 from mechdesign.runs._store import Row, State
@@ -64,54 +63,51 @@ def test_every_design_has_its_values_where_the_pointer_rests():
     assert not re.search(r"https?:", page)
 
 
-def test_a_sweep_that_has_not_begun_has_a_report():
-    asked = sweep()
-    assert "0 of 8 designs are done." in html(asked, [], [*asked.values, *COLUMNS])
+def test_the_same_rows_give_the_same_page_even_before_the_first():
+    asked = sweep('"privacy.0.epsilon" = [1, 2]')
+    columns = [*asked.values, *COLUMNS]
+    assert html(asked, rows(asked), columns) == html(asked, rows(asked), columns)
+    assert "0 of 2 designs are done." in html(asked, [], columns)
 
 
-def test_the_same_rows_give_the_same_page():
-    asked = sweep()
-    assert html(asked, rows(asked), [*asked.values, *COLUMNS]) == html(asked, rows(asked), [*asked.values, *COLUMNS])
+LAYOUTS = (
+    ({"cost.power": [1, 2], "privacy.1.minimum": [1, 2]}, "product", ("privacy.1.minimum", "cost.power", ())),
+    ({"a.minimum": [1, 2], "privacy.0.epsilon": [1]}, "product", ("privacy.0.epsilon", "a.minimum", ())),
+    ({"a.x": ["u", "v"], "b.x": [1, 2], "c.x": [1, 2, 3]}, "product", ("b.x", "c.x", ("a.x",))),
+    ({"a.x": ["u", "v"]}, "product", ("a.x", None, ())),
+    ({"a.x": [1, 2], "b.x": [3, 4]}, "zip", ("a.x", None, ())),
+    ({"a.x": [1, 2], "b.x": [3]}, "product", ("a.x", None, ())),
+)
 
 
-@pytest.mark.parametrize(
-    ("values", "mode", "chosen"),
-    [
-        ({"cost.power": [1, 2], "privacy.1.minimum": [1, 2]}, "product", ("privacy.1.minimum", "cost.power", ())),
-        ({"a.minimum": [1, 2], "privacy.0.epsilon": [1]}, "product", ("privacy.0.epsilon", "a.minimum", ())),
-        ({"a.x": ["u", "v"], "b.x": [1, 2], "c.x": [1, 2, 3]}, "product", ("b.x", "c.x", ("a.x",))),
-        ({"a.x": ["u", "v"]}, "product", ("a.x", None, ())),
-        ({"a.x": [1, 2], "b.x": [3, 4]}, "zip", ("a.x", None, ())),
-        ({"a.x": [1, 2], "b.x": [3]}, "product", ("a.x", None, ())),
-    ],
-)  # fmt: skip
-def test_keys_have_their_places(values, mode, chosen):
-    found = choose_layout(values, mode)
-    assert (found.first, found.panels, found.lines) == chosen
-    assert found.joined == (mode == "product")
+def test_keys_have_their_places():
+    for values, mode, chosen in LAYOUTS:
+        found = choose_layout(values, mode)
+        assert (found.first, found.panels, found.lines) == chosen, values
+        assert found.joined == (mode == "product")
 
 
-@pytest.mark.parametrize(
-    "lists",
-    [
+def test_pictures_are_drawn_of_any_keys():
+    for lists in (
         '"privacy.0.epsilon" = [0.1, 1, 10, 100]',
         '"solver.name" = ["auto", "highs"]\n"cost.power" = [1, 2]',
-        '"solver.name" = ["auto", "highs"]',
         '"privacy.0.epsilon" = [1]',
-        '"privacy.0.epsilon" = [1, 2]\n"cost.power" = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]',
-        '"privacy.0.epsilon" = [1, 2]\n"cost.power" = [1, 2, 3]\n"cost.scale" = [1, 2, 3, 4, 5, 6, 7, 8]',
-    ],
-)
-def test_pictures_are_drawn_of_any_keys(lists):
-    asked = sweep(lists)
-    made = rows(asked)
-    chosen = choose_layout(asked.values, asked.mode)
-    figure = sweep_picture(made, chosen, "km")
-    finding = figure.get_suptitle()
-    shown = min(12, len(asked.values.get(chosen.panels, [1])))
-    assert sum(axes.get_visible() for axes in figure.axes) == shown
-    assert ("left out" in finding) == (len(asked.values.get(chosen.panels, [1])) > 12)
-    assert "km" in finding
+    ):
+        asked = sweep(lists)
+        layout = choose_layout(asked.values, asked.mode)
+        figure = sweep_picture(rows(asked), layout, "km")
+        panels = len(asked.values.get(layout.panels, [1]))
+        assert sum(axes.get_visible() for axes in figure.axes) == panels, lists
+        assert "left out" not in figure.get_suptitle()
+        assert "km" in figure.get_suptitle()
+
+
+def test_panels_beyond_the_most_are_left_out(monkeypatch):
+    monkeypatch.setattr("mechdesign.runs._sweep_page._MOST_PANELS", 2)
+    asked = sweep('"privacy.0.epsilon" = [1, 2]\n"cost.power" = [1, 2, 3]\n"cost.scale" = [1, 2]')
+    figure = sweep_picture(rows(asked), choose_layout(asked.values, asked.mode), "km")
+    assert sum(axes.get_visible() for axes in figure.axes) == 2
+    assert "left out" in figure.get_suptitle()
 
 
 def test_rows_without_a_cost_are_drawn_too():
