@@ -10,7 +10,6 @@ import pytest
 from scipy.special import ndtr
 
 import mechdesign as md
-from mechdesign.errors import InputError
 from mechdesign.mechanisms._approximate_location import LARGEST_OFFSET, interval_masses
 
 Location = md.mechanisms.ApproximateLocation
@@ -30,13 +29,13 @@ def law(points: np.ndarray, places: np.ndarray, spacing: float, deviation: float
     return masses
 
 
-@pytest.mark.parametrize(("spacing", "deviation"), [(2.0, 0.5), (1.0, 0.25), (0.5, 0.5), (2.0, 0.03125), (0.25, 1.0)])
+@pytest.mark.parametrize(("spacing", "deviation"), [(2.0, 0.5), (1.0, 0.25), (0.75, 0.5), (2.0, 0.03125)])
 def test_the_matrix_is_the_law(spacing: float, deviation: float) -> None:
     rng = np.random.default_rng(3)
-    town = md.Domain.from_points(rng.uniform(-5, 5, (12, 2)), unit="km")
+    town = md.Domain.from_points(rng.uniform(-5, 5, (8, 2)), unit="km")
     made = Location(town, spacing, deviation)
     matrix, expected = made.matrix(), law(town.points, made.observables.points, spacing, deviation)
-    assert matrix.shape == (12, made.observables.size)
+    assert matrix.shape == (8, made.observables.size)
     assert np.abs(matrix.sum(axis=1) - 1).max() < 1e-14
     assert ((matrix > 0) == (expected > 0)).all()
     assert (matrix > 0).any(axis=0).all()
@@ -85,13 +84,13 @@ def test_presets_have_the_published_numbers() -> None:
     assert repr(Location.browser(metres, 5000)) == "ApproximateLocation(4 places, spacing=5000, deviation=0)"
 
 
-@pytest.mark.parametrize("spacing", [0.3, 1.0, 2.0, 7.0])
-def test_without_an_offset_it_is_snapping(spacing: float) -> None:
+def test_without_an_offset_it_is_snapping() -> None:
     town = md.Domain.from_points(np.random.default_rng(1).uniform(-6, 6, (40, 2)), unit="km")
-    made = Location(town, spacing)
-    assert np.array_equal(made.matrix(), md.mechanisms.snapping(town, spacing))
-    nearest = made.observables.points[made.matrix().argmax(axis=1)]
-    assert np.abs(nearest - town.points).max() <= spacing / 2 * (1 + 1e-12)
+    for spacing in (0.3, 1.0, 2.0, 7.0):
+        made = Location(town, spacing)
+        assert np.array_equal(made.matrix(), md.mechanisms.snapping(town, spacing))
+        nearest = made.observables.points[made.matrix().argmax(axis=1)]
+        assert np.abs(nearest - town.points).max() <= spacing / 2 * (1 + 1e-12)
 
 
 def test_ties_are_rounded_up_and_the_origin_moves_the_grid() -> None:
@@ -130,43 +129,3 @@ def test_a_tiny_offset_decides_only_at_borders() -> None:
     made = Location(md.Domain.from_points([[0.0, 0.0], [0.5, 0.0]]), 1, "1e-30")
     assert made.observables.points.tolist() == [[0.0, 0.0], [1.0, 0.0]]
     assert made.matrix().tolist() == [[1.0, 0.0], [0.5, 0.5]]
-
-
-POINTS = [[0.0, 0.0], [1.0, 1.0]]
-PLACES = md.Domain.from_points(POINTS, unit="m")
-
-
-@pytest.mark.parametrize(
-    ("call", "path"),
-    [
-        (lambda: Location(POINTS, 1), "points"),
-        (lambda: Location(None, 1), "points"),
-        (lambda: Location(md.Domain.from_labels(["a", "b"]), 1), "points"),
-        (lambda: Location(md.Domain.from_points([[1.0], [2.0]]), 1), "points"),
-        (lambda: Location(PLACES, 0), "spacing"),
-        (lambda: Location(PLACES, -1), "spacing"),
-        (lambda: Location(PLACES, math.nan), "spacing"),
-        (lambda: Location(PLACES, math.inf), "spacing"),
-        (lambda: Location(PLACES, "wide"), "spacing"),
-        (lambda: Location(PLACES, True), "spacing"),
-        (lambda: Location(PLACES, None), "spacing"),
-        (lambda: Location(PLACES, 1e-9), "spacing"),
-        (lambda: Location(PLACES, 1, 1e6), "spacing"),
-        (lambda: Location(PLACES, 1, -1), "deviation"),
-        (lambda: Location(PLACES, 1, math.nan), "deviation"),
-        (lambda: Location(PLACES, 1, [1, 2]), "deviation"),
-        (lambda: Location(PLACES, 1, 0, origin=(1,)), "origin"),
-        (lambda: Location(PLACES, 1, 0, origin=3), "origin"),
-        (lambda: Location(PLACES, 1, 0, origin=(0, math.inf)), "origin[1]"),
-        (lambda: Location(PLACES, 1, 0, origin="ab"), "origin"),
-        (lambda: Location.browser(PLACES), "spacing"),
-        (lambda: Location.browser(POINTS, 5), "points"),
-        (lambda: Location.android(PLACES), "accuracy"),
-        (lambda: Location.android(PLACES, 0), "accuracy"),
-        (lambda: Location.android(POINTS), "points"),
-    ],
-)
-def test_wrong_input_names_the_argument(call, path) -> None:
-    with pytest.raises(InputError) as caught:
-        call()
-    assert caught.value.path == path

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from decimal import Decimal, getcontext
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from long import mostly_long
 from numpy.typing import NDArray
 from scipy.integrate import quad
 
@@ -92,17 +93,20 @@ def laplace_interval(low: float, high: float) -> float:
     return -math.exp(-near) * math.expm1(near - far) / 2
 
 
-@pytest.mark.parametrize("spread", [1e-9, 1e-5, 1e-2, 0.9, 1.1, 30.0])
-def test_divided_differences_are_accurate_to_the_last_bits(spread: float) -> None:
-    getcontext().prec = 80
+def test_divided_differences_are_accurate_to_the_last_bits() -> None:
     rng = np.random.default_rng(1)
-    for _ in range(40):
-        heights = np.sort(rng.exponential() + spread * rng.uniform(size=3))
-        a, b, c = (Decimal(float(height)) for height in heights)
-        if len({a, b, c}) < 3:
-            continue
-        true = (-a).exp() / ((b - a) * (c - a)) + (-b).exp() / ((a - b) * (c - b)) + (-c).exp() / ((a - c) * (b - c))
-        assert abs(Decimal(float(_second_difference(heights[None])[0])) / true - 1) < Decimal("2e-15")
+    for spread in (1e-9, 1e-5, 1e-2, 0.9, 1.1, 30.0):
+        for _ in range(40):
+            heights = np.sort(rng.exponential() + spread * rng.uniform(size=3))
+            a, b, c = (Decimal(float(height)) for height in heights)
+            if len({a, b, c}) < 3:
+                continue
+            with localcontext() as context:
+                context.prec = 80
+                true = (-a).exp() / ((b - a) * (c - a)) + (-b).exp() / ((a - b) * (c - b))
+                true += (-c).exp() / ((a - c) * (b - c))
+                found = Decimal(float(_second_difference(heights[None])[0]))
+                assert abs(found / true - 1) < Decimal("2e-15"), (spread, heights)
 
 
 def test_equal_heights_give_half_the_value() -> None:
@@ -121,7 +125,7 @@ def test_the_whole_quadrant_has_mass_one_and_strips_theirs() -> None:
     assert len(nothing) == len(kept) == 0
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(
     arrays(np.float64, (5, 2), elements=st.floats(-3, 3, width=16)),
     arrays(np.float64, 5, elements=st.floats(-1, 4, width=16)),
@@ -161,8 +165,8 @@ def test_concentric_squares_under_the_square_hull_follow_the_gamma_law() -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hull", HULLS.values(), ids=HULLS)
-@pytest.mark.parametrize("rate", [0.3, 2.0])
+@pytest.mark.parametrize("hull", mostly_long([OBLIQUE, SQUARE, DIAMOND]), ids=["oblique", "square", "diamond"])
+@pytest.mark.parametrize("rate", [2.0])
 def test_masses_against_quadrature(hull: SensitivityHull, rate: float) -> None:
     rng = np.random.default_rng(5)
     sites = rng.uniform(-2, 2, size=(6, 2))
@@ -198,7 +202,7 @@ def test_uneven_grids_are_grids_too() -> None:
     assert rectangles(sites @ np.array([[0.8, -0.6], [0.6, 0.8]])) is None
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     arrays(np.float64, (3, 2), elements=st.floats(-2, 2, width=32)),
     arrays(np.float64, (7, 2), elements=st.floats(-5, 5, width=16), unique=True),
@@ -214,7 +218,7 @@ def test_rows_sum_to_one_and_neighbouring_places_keep_the_bound(edges: Floats, s
     assert (found[0] <= math.exp(rate) * found[1:] * (1 + 1e-9) + 1e-15).all()
 
 
-@pytest.mark.parametrize("sites", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("sites", [1, 2, 3, 8])
 def test_few_or_cocircular_sites_share_by_symmetry(sites: int) -> None:
     """The hull and the sites are both turned by 1/8: all sites are alike, as far as 8 is a multiple of their number."""
     turns = np.arange(8) * math.pi / 4

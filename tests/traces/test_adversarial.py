@@ -5,13 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
 from mechdesign.certify._exact import as_decimal
-from mechdesign.errors import InputError
 from mechdesign.traces._adversary import adversarial_level, adversarial_privacy, level_against
 from mechdesign.traces._trace import Trace
 
@@ -38,6 +37,7 @@ def brute(channel: md.Channel, belief: np.ndarray) -> Fraction:
     return max(found)
 
 
+@settings(max_examples=50)
 @given(st.integers(1, 5), st.integers(1, 6), st.integers(0, 2**32 - 1))
 def test_against_all_pairs(n: int, m: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -82,7 +82,7 @@ def test_noise_against_a_search_over_places(choice: str) -> None:
     trace = Trace(domain, FIGURE_3B, 1, np.full((6, 6), 1 / 6), belief, "planar-isotropic", snap=False, hull=choice)
     stage = trace.table(1)[0]
     level = adversarial_level(stage, belief)
-    grid = np.stack(np.meshgrid(np.linspace(-3, 8, 45), np.linspace(-4, 7, 45)), axis=-1).reshape(-1, 2)
+    grid = np.stack(np.meshgrid(np.linspace(-3, 8, 23), np.linspace(-4, 7, 23)), axis=-1).reshape(-1, 2)
     densities = np.exp([stage.log_likelihood(None, z) for z in [*ANSWERS, *grid]])
     with np.errstate(invalid="ignore"):
         factors = densities / (densities @ belief)[:, None]
@@ -98,11 +98,3 @@ def test_states_that_the_designer_rules_out_are_ruled_out() -> None:
     known = adversarial_level(stage, [0.5, 0.5, 0])
     assert adversarial_level(stage, [0.25, 0.25, 0.5]) == pytest.approx(known + math.log(2))
     assert adversarial_level(stage, [0, 0, 1]) == math.inf
-
-
-def test_beliefs_that_are_none() -> None:
-    channel = channel_of(np.ones((2, 2)))
-    with pytest.raises(InputError, match="belief: does not sum to 1"):
-        adversarial_privacy(channel, [0.5, 0.6])
-    with pytest.raises(InputError, match="belief: has the wrong length"):
-        adversarial_privacy(channel, [0.5, 0.25, 0.25])

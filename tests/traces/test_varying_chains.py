@@ -6,9 +6,7 @@ import itertools
 
 import networkx as nx
 import numpy as np
-import pytest
 
-from mechdesign.errors import InputError
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.traces._adversary import Adversary
@@ -57,26 +55,3 @@ def test_one_chain_repeated_is_that_chain() -> None:
             np.testing.assert_array_equal(one.posterior, again.posterior)
     watched = [Adversary(t, [0.2, 0.3, 0.5]).watch(releases[0]).smoothed for t in (matrix, [MarkovChain(matrix)] * 3)]
     np.testing.assert_array_equal(*watched)
-
-
-def test_a_trace_does_not_go_beyond_its_chains() -> None:
-    trace = Trace(Domain.grid(3, 1, 3.0, 1.0), nx.path_graph(3), 1, np.array(chains(1, 3)), [0.2, 0.3, 0.5], rng=3)
-    trace.step(0)
-    trace.step(1)
-    with pytest.raises(InputError, match="ends before the trace"):
-        trace.step(2)
-
-
-@pytest.mark.parametrize(
-    ("make", "path"),
-    [
-        (lambda: VaryingChain(()), "chains"),
-        (lambda: VaryingChain((np.eye(2),)), "chains[0]"),  # type: ignore[arg-type]
-        (lambda: VaryingChain.of([np.eye(2), np.eye(3)]), "chains[1]"),
-        (lambda: VaryingChain.of([np.eye(2), [[1.0, 1.0], [0.0, 1.0]]]), "chains[1][0]"),
-    ],
-)
-def test_wrong_chains(make: object, path: str) -> None:
-    with pytest.raises(InputError) as raised:
-        make()  # type: ignore[operator]
-    assert raised.value.path == path
