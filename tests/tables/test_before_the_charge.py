@@ -24,20 +24,21 @@ B = md.tables
 LEAST = 5e-324
 
 
-@pytest.mark.parametrize("values", [[0.0, LEAST], [0.0, 1e-310], [0, 3e-320, 9e-320], [0.0, 1e-300]])
-@pytest.mark.parametrize("unbounded", [False, True])
-def test_steps_below_every_normal_float_are_answered_exactly(values, unbounded):
-    policy = Policy.full(Domain({"x": values}), unbounded=unbounded)
-    records = {"x": [values[0], values[1], values[1], values[-1]]}
-    total = 2 * values[1] + values[-1]
-    # With an ε this large the noise is 0.
-    ledger = md.Ledger(epsilon=2 * 10**6)
-    found = B.release_sum(records, policy, epsilon=10**6, ledger=ledger)
-    assert found.answers.tolist() == [nearest(sum(Fraction(repr(value)) for value in records["x"]))]
-    found = B.kmeans(records, 1, policy, epsilon=10**6, iterations=2, initial=[[values[1]]], ledger=ledger)
-    assert found.centroids[0, 0] == pytest.approx(total / 4, rel=1e-9, abs=LEAST)
-    assert ledger.remaining_epsilon == 0
-    assert B.plan_sum(policy, "x", epsilon=1).taken.error <= 2 * values[-1]
+def test_steps_below_every_normal_float_are_answered_exactly():
+    for values, unbounded in itertools.product(
+        ([0.0, LEAST], [0.0, 1e-310], [0, 3e-320, 9e-320], [0.0, 1e-300]), (False, True)
+    ):
+        policy = Policy.full(Domain({"x": values}), unbounded=unbounded)
+        records = {"x": [values[0], values[1], values[1], values[-1]]}
+        total = 2 * values[1] + values[-1]
+        # With an ε this large the noise is 0.
+        ledger = md.Ledger(epsilon=2 * 10**6)
+        found = B.release_sum(records, policy, epsilon=10**6, ledger=ledger)
+        assert found.answers.tolist() == [nearest(sum(Fraction(repr(value)) for value in records["x"]))], values
+        found = B.kmeans(records, 1, policy, epsilon=10**6, iterations=2, initial=[[values[1]]], ledger=ledger)
+        assert found.centroids[0, 0] == pytest.approx(total / 4, rel=1e-9, abs=LEAST), values
+        assert ledger.remaining_epsilon == 0
+        assert B.plan_sum(policy, "x", epsilon=1).taken.error <= 2 * values[-1], values
 
 
 def test_noise_in_subnormal_steps_is_as_wide_as_it_says():
@@ -80,27 +81,23 @@ def test_multiples_of_a_step_are_the_nearest_floats():
     assert scale_numbers(np.zeros((2, 0)), Fraction(1, 2**1000)).shape == (2, 0)
 
 
-STEPS_OF_WEIGHTS = [Fraction(10**320 + 1, 10**320), Fraction(1, 2**53), Fraction(2**53 - 1), "1e-200", "1e200"]
-
-
-@pytest.mark.parametrize("step", STEPS_OF_WEIGHTS)
-def test_weights_in_steps_beyond_floats_are_answered(step):
-    unit = Fraction(step)
+def test_weights_in_steps_beyond_floats_are_answered():
     policy = Policy.full(Domain({"x": range(2)}))
-    ledger = md.Ledger(epsilon=10**6)
-    found = B.release_linear([0, 1, 1], policy, [[unit, 2 * unit]], epsilon=10**6, step=step, ledger=ledger)
-    assert found.answers[0] == pytest.approx(nearest(5 * unit), rel=1e-12)
-    for wrong in ([[unit / 2, 0]], [[0, unit * 3 / 2]], [[unit * (2**61 + 1), 0]], np.array([[0.3, float("nan")]])):
-        with pytest.raises(InputError, match=r"queries\[0,"):
-            B.release_linear([0], policy, wrong, epsilon=1, step=step, ledger=ledger)
-    assert len(ledger.entries) == 1
+    for step in (Fraction(10**320 + 1, 10**320), Fraction(1, 2**53), Fraction(2**53 - 1), "1e-200", "1e200"):
+        unit, ledger = Fraction(step), md.Ledger(epsilon=10**6)
+        asked = {"step": step, "ledger": ledger}
+        found = B.release_linear([0, 1, 1], policy, [[unit, 2 * unit]], epsilon=10**6, **asked)
+        assert found.answers[0] == pytest.approx(nearest(5 * unit), rel=1e-12), step
+        for wrong in ([[unit / 2, 0]], [[0, unit * 3 / 2]], [[unit * (2**61 + 1), 0]], np.array([[0.3, float("nan")]])):
+            with pytest.raises(InputError, match=r"queries\[0,"):
+                B.release_linear([0], policy, wrong, epsilon=1, **asked)
+        assert len(ledger.entries) == 1
 
 
 WIDE = Domain({"x": [0, 2**49]})
 
 
-@pytest.mark.parametrize("values", [(0, 0), (0, 2**49), (2**49, 2**49)])
-def test_whether_a_total_is_too_large_is_decided_by_the_policy_where_the_number_of_records_is_private(values):
+def test_whether_a_total_is_too_large_is_decided_by_the_policy_where_the_number_of_records_is_private():
     policy = Policy.full(WIDE, unbounded=True)
     prepared = B.strategy(np.array([[0.0, 2.0**49]]), policy)
     ask = {
@@ -108,14 +105,14 @@ def test_whether_a_total_is_too_large_is_decided_by_the_policy_where_the_number_
         "linear": lambda table: B.release_linear(table, policy, [[0, 2**49]], epsilon=2**70),
         "strategy": lambda table: prepared.release(table, rho=2**90),
     }
-    for name, release in ask.items():
+    for (name, release), values in itertools.product(ask.items(), ((0, 0), (0, 2**49), (2**49, 2**49))):
         for records in (1, 4096, 4097, 8192):
             table = np.array([values[0]] * (records // 2) + [values[1]] * (records - records // 2))
             exact = min(int((table > 0).sum()) * 2**49, LARGEST_VALUE)
             if name == "strategy":
                 assert np.isfinite(release(table).answers).all()
             else:
-                assert release(table).answers.tolist() == [float(exact)]
+                assert release(table).answers.tolist() == [float(exact)], (name, values, records)
 
 
 def test_what_a_domain_is_too_wide_for_is_refused_whatever_the_table_holds():
@@ -143,6 +140,7 @@ WORKLOAD = parse(
 STRATEGY = B.strategy("prefixes", POLICY)
 STEPS = [
     ("_query.scale_numbers", lambda ledger: B.release_sum([1], POLICY, epsilon=1, ledger=ledger)),
+    ("_charges.Description", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
     ("_query.Release", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
     ("_charges.components", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
     ("_charges.digest_of_domain", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
@@ -155,6 +153,9 @@ STEPS = [
         "_queries._kmeans.ClusteringRelease",
         lambda ledger: B.kmeans([1], 2, POLICY, epsilon=1, iterations=2, ledger=ledger),
     ),
+    ("_queries._trees.RangeNoise.half_widths", lambda ledger: B.ordered([1, 2], 1, 1, ledger=ledger)),
+    ("_queries._trees.RangeTree", lambda ledger: B.hierarchical([1, 2, 4, 1], 1, ledger=ledger)),
+    ("_strategies._strategy.half_widths", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
     ("_strategies._strategy.true_answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
     ("_strategies._strategy.Release", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
     ("_workload.RangeQueries.answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
@@ -163,30 +164,28 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize(("place", "release"), STEPS, ids=[place for place, _ in STEPS])
-def test_no_step_but_the_draw_can_fail_after_the_charge(place, release, monkeypatch):
+def test_no_step_but_the_draw_can_fail_after_the_charge(monkeypatch):
     def fail(*arguments, **keywords):
         raise MemoryError("made to fail")
 
-    ledger = md.Ledger()
-    release(ledger)
-    assert len(ledger.entries) == 1
-    monkeypatch.setattr(f"mechdesign.tables.{place}", fail)
-    with pytest.raises(MemoryError, match="made to fail"):
-        release(ledger)
-    assert len(ledger.entries) == 1
-
-
-@pytest.mark.parametrize(("place", "release"), STEPS[1:], ids=[place for place, _ in STEPS[1:]])
-def test_tables_of_the_noise_are_made_before_the_charge(place, release, monkeypatch):
-    def fail(law):
+    def unprepared(law):
         raise MemoryError("no room for thresholds")
 
-    monkeypatch.setattr("mechdesign.mechanisms._discrete.prepare", fail)
-    ledger = md.Ledger()
-    with pytest.raises(MemoryError, match="thresholds"):
+    for place, release in STEPS:
+        ledger = md.Ledger()
         release(ledger)
-    assert ledger.entries == ()
+        assert len(ledger.entries) == 1, place
+        with monkeypatch.context() as patched:
+            patched.setattr(f"mechdesign.tables.{place}", fail)
+            with pytest.raises(MemoryError, match="made to fail"):
+                release(ledger)
+        assert len(ledger.entries) == 1, place
+        # Nor do the tables of the noise.
+        with monkeypatch.context() as patched:
+            patched.setattr("mechdesign.mechanisms._discrete.prepare", unprepared)
+            with pytest.raises(MemoryError, match="thresholds"):
+                release(ledger)
+        assert len(ledger.entries) == 1, place
 
 
 def test_exact_answers_are_there_before_their_entry(monkeypatch):

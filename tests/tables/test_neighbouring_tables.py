@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -89,21 +90,20 @@ def test_outcomes_of_neighbours_are_of_one_kind(kind):
 EMPTY = [[], (), np.zeros(0, dtype=np.int64), np.zeros((0, 2)), {"age": [], "dose": []}]
 
 
-@pytest.mark.parametrize("table", EMPTY, ids=["list", "tuple", "numbers", "array", "columns"])
-def test_every_form_of_an_empty_table_is_a_table(table):
-    assert DOMAIN.indices(table).shape == (0,)
-    for kind, release in RELEASES.items():
+def test_every_form_of_an_empty_table_is_a_table():
+    for table, (kind, release) in itertools.product(EMPTY, RELEASES.items()):
+        assert DOMAIN.indices(table).shape == (0,)
         assert len(release("full", table)) > 0, kind
 
 
-@pytest.mark.parametrize("kind", RELEASES)
-def test_an_empty_table_is_refused_where_the_number_of_records_is_public(kind, monkeypatch):
+def test_an_empty_table_is_refused_where_the_number_of_records_is_public(monkeypatch):
     bounded = Policy.full(DOMAIN)
     monkeypatch.setitem(POLICIES, "full", bounded)
     for noise in ("laplace", "gaussian"):
         monkeypatch.setitem(STRATEGIES, ("full", noise), md.tables.strategy("identity", bounded, noise))
-    with pytest.raises(InputError, match="number of records is public"):
-        RELEASES[kind]("full", [])
+    for release in RELEASES.values():
+        with pytest.raises(InputError, match="number of records is public"):
+            release("full", [])
 
 
 def test_answers_too_large_are_clipped_where_the_number_of_records_is_private_and_refused_where_it_is_public():

@@ -17,7 +17,6 @@ from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace
 from mechdesign.tables import _release as release
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._kmeans import ClusteringRelease
 
 DOMAIN = Domain({"age": range(6), "sex": ["f", "m, or other"]})
 ROWS = np.random.default_rng(4).integers(0, DOMAIN.size, 500)
@@ -118,14 +117,9 @@ def test_linear_queries_on_a_lattice(laws: list[tuple[Any, int]]) -> None:
     np.testing.assert_allclose(tenths, np.rint(tenths), atol=1e-9)
     sharp = md.tables.release_linear([0, 1, 3, 3], Policy.line(domain), weights, epsilon=10**6, step="0.1", rng=1)
     np.testing.assert_allclose(sharp.answers, [1.7, 3], rtol=1e-15)
-    for wrong in (weights + 0.05, weights * np.nan, weights[:, :3], [[["a"]]], [["a"] * 4]):
-        with pytest.raises(InputError, match="queries"):
-            md.tables.release_linear([0, 1], Policy.line(domain), wrong, epsilon=1, step="0.1")
     exactly = [[Fraction(1, 3), 0, Fraction(2, 3), 1]]
     thirds = md.tables.release_linear([0, 2], Policy.line(domain), exactly, epsilon=10**6, step=Fraction(1, 3), rng=1)
     assert thirds.answers.tolist() == [1]
-    with pytest.raises(InputError, match="step"):
-        md.tables.release_linear([0, 1], Policy.line(domain), weights, epsilon=1, step=0)
     with pytest.raises(InputError, match="too large"):
         md.tables.release_linear([0, 1], Policy.line(domain), [2**61, 0, 0, 0], epsilon=1)
 
@@ -139,10 +133,6 @@ def test_sums(laws: list[tuple[Any, int]]) -> None:
     assert found.answers.tolist() == [1.5 + 4 + 2.5]
     # θ = 1 is two steps of 0.5.
     assert laws == [(DiscreteLaplace(Fraction(2, 10**6)), 1)]
-    with pytest.raises(InputError, match="attribute"):
-        md.tables.release_sum(rows, Policy.full(domain), epsilon=1)
-    with pytest.raises(InputError, match="not a numeric"):
-        md.tables.release_sum(rows, Policy.full(domain), "sex", epsilon=1)
 
 
 def test_known_counts_raise_the_noise(laws: list[tuple[Any, int]]) -> None:
@@ -254,27 +244,21 @@ def test_a_million_rows() -> None:
     assert found.answers.sum() == pytest.approx(10**6, abs=200)
 
 
-def test_functions_and_modules_have_different_names() -> None:
-    # A module of the package would hide a function of its name once it is imported.
-    assert callable(md.tables.kmeans)
-    assert ClusteringRelease is md.tables.ClusteringRelease
-
-
 def test_linear_queries_where_counts_are_known() -> None:
     policy = Policy.line(Domain({"x": range(4)}), constraints=[([0, 1, 1, 0], 2)])
     assert len(md.tables.release_linear([0, 1, 2], policy, np.eye(4), epsilon=1)) == 4
 
 
-@pytest.mark.parametrize("name", ["low", "answers", "standard_errors", 'a "b", c', "description"])
-def test_attributes_of_any_name_are_saved_and_read_again(tmp_path: Path, name: str) -> None:
-    domain = Domain({name: range(10, 13), "sex": ["f", "m,\n"]})
-    released = md.tables.release_histogram([(10, "f"), (12, "m,\n")], Policy.full(domain), 1)
-    released.save(tmp_path)
-    again = md.tables.load(tmp_path)
-    assert list(again.labels) == [name, "sex"]
-    for label in again.labels:
-        assert again.labels[label].tolist() == released.labels[label].tolist()
-    for column in ("answers", "low", "high", "standard_errors"):
-        assert getattr(again, column).tolist() == getattr(released, column).tolist()
-    headings = next(csv.reader((tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()))
-    assert len(set(headings)) == len(headings) == 6
+def test_attributes_of_any_name_are_saved_and_read_again(tmp_path: Path) -> None:
+    for name in ("low", "answers", "standard_errors", 'a "b", c', "description"):
+        domain = Domain({name: range(10, 13), "sex": ["f", "m,\n"]})
+        released = md.tables.release_histogram([(10, "f"), (12, "m,\n")], Policy.full(domain), 1)
+        released.save(tmp_path)
+        again = md.tables.load(tmp_path)
+        assert list(again.labels) == [name, "sex"]
+        for label in again.labels:
+            assert again.labels[label].tolist() == released.labels[label].tolist(), name
+        for column in ("answers", "low", "high", "standard_errors"):
+            assert getattr(again, column).tolist() == getattr(released, column).tolist(), name
+        headings = next(csv.reader((tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()))
+        assert len(set(headings)) == len(headings) == 6

@@ -58,19 +58,19 @@ _GRAPHS = {
 
 
 @pytest.mark.parametrize("edges", _GRAPHS.values(), ids=_GRAPHS)
-@pytest.mark.parametrize("workload", [all_ranges(4), prefixes(4), identity(4)], ids=["ranges", "prefixes", "identity"])
-def test_the_bracket_holds_an_independent_optimum(edges, workload):
+def test_the_bracket_holds_an_independent_optimum(edges):
     space = space_of(4, edges)
-    inside = projected(workload.gram(), space)
-    found = optimal_gram(inside, space, symmetries(inside, space, (4,)), tolerance=1e-6)
-    bound = certified_bound(workload, space, found.weights)
-    optimum = independent_optimum(workload.matrix(), space)
-    assert bound.value <= optimum * (1 + 1e-5)
-    assert optimum <= found.upper * (1 + 1e-5)
-    assert found.upper <= bound.value * (1 + 1e-5)
-    changes = [vector @ found.gram @ vector for vector in _edge_vectors(space)]
-    assert max(changes) == pytest.approx(1, abs=1e-9)
-    assert np.trace(np.linalg.pinv(found.gram, rcond=1e-9) @ inside) == pytest.approx(found.upper, rel=1e-6)
+    for workload in (all_ranges(4), prefixes(4), identity(4)):
+        inside = projected(workload.gram(), space)
+        found = optimal_gram(inside, space, symmetries(inside, space, (4,)), tolerance=1e-6)
+        bound = certified_bound(workload, space, found.weights)
+        optimum = independent_optimum(workload.matrix(), space)
+        assert bound.value <= optimum * (1 + 1e-5), workload
+        assert optimum <= found.upper * (1 + 1e-5), workload
+        assert found.upper <= bound.value * (1 + 1e-5), workload
+        changes = [vector @ found.gram @ vector for vector in _edge_vectors(space)]
+        assert max(changes) == pytest.approx(1, abs=1e-9), workload
+        assert np.trace(np.linalg.pinv(found.gram, rcond=1e-9) @ inside) == pytest.approx(found.upper, rel=1e-6)
 
 
 def test_reflections_change_nothing_but_the_time():
