@@ -11,11 +11,11 @@ A fault is a set of incomplete or mixed files that a reader accepts, or a finish
 from __future__ import annotations
 
 import os
+import sys
 
 # Processes are forked, so no library may have running threads.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
-import argparse
 import contextlib
 import hashlib
 import io
@@ -37,6 +37,10 @@ from mechdesign.certify._bundle import write
 from mechdesign.cli import main as command
 from mechdesign.errors import CertificateError
 from mechdesign.report import _saving as saving
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import options
 
 DESIGN = """
 title = "{title}"
@@ -135,7 +139,8 @@ class Design(Export):
         for name, n in itertools.cycle((("old", 4), ("new", 5))):
             path = self.folder / f"{name}.toml"
             path.write_text(DESIGN.format(title=name, n=n), encoding="utf-8")
-            run("design", path, "-o", self.folder / "set", *([] if n_is_odd(name) else ["--no-report"]))
+            report = [] if n_is_odd(name) else ["--no-report"]
+            run("design", path, "-o", self.folder / "set", "--overwrite", *report)
             say()
 
     def faults(self, killed: int) -> list[str]:
@@ -160,7 +165,8 @@ class Release(Victim):
     def work(self, say: Say) -> None:
         """Run the command."""
         while True:
-            run("release", self.folder / "s.toml", self.folder / "t.csv", "-o", self.folder / "out", "--channels")
+            files = (self.folder / "s.toml", self.folder / "t.csv", "-o", self.folder / "out")
+            run("release", *files, "--channels", "--overwrite")
             say()
 
     def faults(self, killed: int) -> list[str]:
@@ -254,15 +260,8 @@ class Database(Ledger):
         """Publish into a new folder and into a folder with an older release."""
         for number in itertools.count():
             for name in ("same", f"{os.getpid()}-{number}"):
-                run(
-                    "blowfish",
-                    "release",
-                    self.folder / "s.toml",
-                    self.folder / "t.csv",
-                    "-o",
-                    self.folder / name,
-                    "--no-report",
-                )
+                files = (self.folder / "s.toml", self.folder / "t.csv", "-o", self.folder / name)
+                run("blowfish", "release", *files, "--no-report", "--overwrite")
                 say()
 
     def faults(self, killed: int) -> list[str]:
@@ -308,8 +307,10 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def run(*arguments: object) -> None:
-    """Run a command in this process."""
-    command.main([str(argument) for argument in arguments], standalone_mode=False)
+    """Run a command in this process; a round that the command refuses is none."""
+    code = command.main([str(argument) for argument in arguments], standalone_mode=False)
+    if code:
+        raise SystemExit(f"mechdesign {arguments[0]} ends with the exit code {code}")
 
 
 def silent() -> None:
@@ -408,11 +409,7 @@ def time_of_rounds(victim: Victim, rounds: int = 3) -> float:
 
 def main() -> None:
     """Kill, check and print; exit with 1 if a file was incomplete or a charge was lost."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--only", default="", help="the name of one victim")
-    given = parser.parse_args()
+    given = options(__doc__, kills=1000, seed=7, only="")
     chance = random.Random(given.seed)
     victims = [kind for kind in VICTIMS if given.only.lower() in kind.__name__.lower()]
     total, faults = 0, 0

@@ -11,7 +11,6 @@ in the corpus, from which `tests/reference/fuzzed` is chosen. The script exits w
 
 from __future__ import annotations
 
-import argparse
 import collections
 import csv
 import hashlib
@@ -49,6 +48,7 @@ from mechdesign.specification._specification import Specification, parse, read_s
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from attacks.garbage import changed
+from harness import options, peak
 
 SECONDS = 10
 BYTES = 3 * 2**30
@@ -306,13 +306,7 @@ def tried(target: Target, files: dict[str, bytes], folder: Path) -> tuple[str, s
 
 def main() -> int:
     """Fuzz all targets in turn."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--inputs", type=int, default=100_000)
-    parser.add_argument("--targets", default="")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--corpus", type=Path)
-    parser.add_argument("-o", "--output", type=Path)
-    arguments = parser.parse_args()
+    arguments = options(__doc__, inputs=100_000, targets="", seed=0, corpus=Path, output=Path)
     known = targets()
     names = arguments.targets.split(",") if arguments.targets else list(known)
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
@@ -342,9 +336,8 @@ def main() -> int:
                             (kept / path).write_bytes(content)
             if (number + 1) % 2000 == 0:
                 print(f"{number + 1} inputs, {sum(findings.values())} findings", flush=True)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     lines = [f"{arguments.inputs} inputs in {time.perf_counter() - clock:.0f} s, seed {arguments.seed}"]
-    lines += [f"at most {peak:.0f} MiB of memory in use, and {SECONDS} s of processor time for an input"]
+    lines += [f"at most {peak() / 2**20:.0f} MiB of memory in use, and {SECONDS} s of processor time for an input"]
     for name in names:
         counted = ", ".join(f"{count} {outcome}" for outcome, count in outcomes[name].most_common())
         lines.append(f"{name}: {counted}")

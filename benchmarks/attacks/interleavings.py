@@ -12,7 +12,6 @@ import os
 # Processes are forked, so no library may run threads.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
-import argparse
 import sys
 import time
 from collections import Counter
@@ -22,17 +21,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"
 
 from interleavings import KINDS, run
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import options
+
 RESULT = Path(__file__).parents[1] / "results" / "interleavings.txt"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--only", metavar="KIND", help="kinds with this text in their name")
-    parser.add_argument("--store", action="store_true", help=f"write {RESULT.name}, too")
-    asked = parser.parse_args()
-    kinds = [kind for kind in KINDS if asked.only is None or asked.only in kind.kind]
+    asked = options(__doc__, count=1000, seed=7, only="", store=False)
+    kinds = [kind for kind in KINDS if asked.only in kind.kind]
     started, rows, wrong = time.perf_counter(), {kind.kind: Counter[str]() for kind in kinds}, 0
     for index in range(asked.count):
         kind = kinds[index % len(kinds)]

@@ -11,7 +11,6 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import argparse
 import random
 import sys
 import time
@@ -22,6 +21,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
 from public_folders import Case, compare, sample_case, table_case, trace_case
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import options
 
 RESULT = Path(__file__).resolve().parents[1] / "results" / "public_folders.txt"
 MAKERS = (table_case, table_case, table_case, trace_case, trace_case, sample_case)
@@ -35,11 +38,7 @@ def cases(count: int, seed: int) -> Iterator[Case]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--store", action="store_true", help=f"write {RESULT.name}, too")
-    asked = parser.parse_args()
+    asked = options(__doc__, cases=1000, seed=7, store=False)
     started, outcomes, wrong = time.perf_counter(), Counter[tuple[str, str]](), 0
     for index, case in enumerate(cases(asked.cases, asked.seed)):
         outcome, found = compare(case)

@@ -10,15 +10,19 @@ without the optimum, and exits with 1 if there are any.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 
 import mechdesign as md
-from mechdesign.errors import BracketWarning, MechdesignError, MetricWarning, PriorWarning
+from mechdesign.errors import BracketWarning, MechdesignError, MetricWarning, PriorWarning, RevealedWarning
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import options
 
 
 def some_problem(random: np.random.Generator) -> md.Problem:
@@ -51,12 +55,9 @@ def some_problem(random: np.random.Generator) -> md.Problem:
 
 def main() -> None:
     """Print the outcomes of the problems."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", type=int, default=250)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = options(__doc__, problems=250, seed=1)
     warnings.simplefilter("error")
-    for category in (BracketWarning, MetricWarning, PriorWarning):
+    for category in (BracketWarning, MetricWarning, PriorWarning, RevealedWarning):
         warnings.simplefilter("ignore", category)
     ended: collections.Counter[str] = collections.Counter()
     gaps, wrong = [], 0

@@ -16,7 +16,6 @@ The script exits with 1 if a check fails.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import copy
 import hashlib
@@ -28,6 +27,7 @@ import random
 import re
 import resource
 import signal
+import sys
 import tempfile
 import time
 import warnings
@@ -45,6 +45,10 @@ from mechdesign.certify import _archive, second_verifier
 from mechdesign.certify._stated import Stated
 from mechdesign.certify._verify import examine
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import Store, options, peak
 
 Files = dict[str, bytes]
 
@@ -463,34 +467,23 @@ def out_of_time(*_: object) -> None:
 
 def main() -> int:
     """Design, tamper, and let both verifiers judge."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--designs", type=int, default=5_000)
-    parser.add_argument("--tampered", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rows", type=Path)
-    parser.add_argument("-o", "--output", type=Path)
-    arguments = parser.parse_args()
+    arguments = options(__doc__, designs=5_000, tampered=10_000, seed=0, rows=Path, output=Path)
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
     signal.signal(signal.SIGALRM, out_of_time)
-    rows: list[dict[str, Any]] = []
-    if arguments.rows is not None and arguments.rows.exists():
-        rows = [json.loads(line) for line in arguments.rows.read_text(encoding="utf-8").splitlines()]
+    store = Store(arguments.rows, "number")
     with tempfile.TemporaryDirectory() as name:
-        for number in range(len(rows), arguments.designs):
+        for number in range(len(store.rows), arguments.designs):
             share = (
                 arguments.tampered * (number + 1) // arguments.designs
                 - arguments.tampered * number // arguments.designs
             )
-            rows.append(judged(number, arguments.seed, share, Path(name)))
-            if arguments.rows is not None:
-                with arguments.rows.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(rows[-1]) + "\n")
-    text = report(rows, arguments.seed)
+            store.add(judged(number, arguments.seed, share, Path(name)))
+    text = report(store.rows, arguments.seed)
     print(text)
     if arguments.output:
         arguments.output.write_text(text + "\n", encoding="utf-8")
-    return 1 if any(row["wrong"] for row in rows) else 0
+    return 1 if any(row["wrong"] for row in store.rows) else 0
 
 
 def report(rows: list[dict[str, Any]], seed: int) -> str:
@@ -512,8 +505,8 @@ def report(rows: list[dict[str, Any]], seed: int) -> str:
     said.append(
         f"slowest: {slowest[0]:.2f} s of the first verifier, {slowest[1]:.2f} s of the second; {SECONDS} s allowed"
     )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    said.append(f"most memory of the process that said this: {peak:.0f} MiB; {LIMIT_BYTES / 2**20:.0f} MiB allowed")
+    allowed = f"{LIMIT_BYTES / 2**20:.0f} MiB allowed"
+    said.append(f"most memory of the process that said this: {peak() / 2**20:.0f} MiB; {allowed}")
     return "\n".join([*said, f"{len(wrong)} disagreements", *wrong])
 
 

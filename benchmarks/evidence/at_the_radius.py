@@ -10,7 +10,6 @@ bounded.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 import time
@@ -27,6 +26,10 @@ import mechdesign as md
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
 from at_the_radius import NORMS, far, grid, margins, wrong
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import options
 
 
 def tables(step: int, lattices: int, seed: int, say: Callable[[str], None]) -> int:
@@ -64,12 +67,7 @@ def report(title: str, count: Counter[str], say: Callable[[str], None]) -> None:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--step", type=int, default=1, help="hundredths between two sides")
-    parser.add_argument("--lattices", type=int, default=1000, help="random lattices and margins")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("-o", "--output", type=Path, help="file for the counts")
-    given = parser.parse_args()
+    given = options(__doc__, step=1, lattices=1000, seed=0, output=Path)
     lines = [f"mechdesign {md.__version__}, sides from 0.05 to 2.00 by {given.step / 100}"]
 
     def say(line: str) -> None:

@@ -18,18 +18,21 @@ Times are wall-clock times with all threads that NumPy's BLAS uses; set OMP_NUM_
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 from scipy.optimize import isotonic_regression
 
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._workload import strategy
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import Facts, options, show
 
 GAUSSIAN = (
     ("ranges", 64, (1, 4, 16, 63)),
@@ -50,11 +53,15 @@ def policy_of(size: int, theta: int) -> Policy:
     return Policy.threshold(domain, theta)
 
 
-def gaussian(name: str, size: int, thetas: tuple[int, ...]) -> Table:
-    table = Table(title="Gaussian noise: root mean squared error of a query at unit sensitivity and unit noise")
-    for heading in ("workload", "|T|", "θ", "limit", "released", "bracket", "HDMM", "HDMM above", "seconds"):
-        table.add_column(heading, justify="left" if heading == "workload" else "right")
-    for theta in thetas:
+def gaussian(largest: int) -> None:
+    """Print the errors of strategies with Gaussian noise."""
+    columns = {"workload": "{workload}", "|T|": "{size}", "θ": "{theta}", "limit": "{limit:.5f}"}
+    columns |= {"released": "{released:.5f}", "bracket": "{bracket:.1e}", "HDMM": "{hdmm:.2f}"}
+    columns |= {"HDMM above": "{above:+.1%}", "seconds": "{seconds:.1f}"}
+    rows: list[Facts] = []
+    for name, size, theta in ((name, size, theta) for name, size, thetas in GAUSSIAN for theta in thetas):
+        if size > largest:
+            continue
         policy = policy_of(size, theta)
         start = time.perf_counter()
         found = strategy(name, policy, kind="optimal")
@@ -62,42 +69,31 @@ def gaussian(name: str, size: int, thetas: tuple[int, ...]) -> Table:
         # At unit sensitivity, ρ = 1/2 gives noise of unit variance.
         low, high = found.lower_bound(rho="0.5"), found.error(rho="0.5")
         limit, released = np.sqrt([low, high]) / np.sqrt(found.workload.count)
-        published = HDMM.get((name, size, theta))
-        table.add_row(
-            name,
-            str(size),
-            str(theta) if theta else "none",
-            f"{limit:.5f}",
-            f"{released:.5f}",
-            f"{high / low - 1:.1e}",
-            f"{published:.2f}" if published else "",
-            f"{published / released - 1:+.1%}" if published else "",
-            f"{seconds:.1f}",
-        )
-    return table
+        row: Facts = {"workload": name, "size": size, "theta": theta or "none", "limit": limit, "released": released}
+        row |= {"bracket": high / low - 1, "seconds": seconds, "hdmm": HDMM.get((name, size, theta))}
+        rows.append(row | {"above": row["hdmm"] and row["hdmm"] / released - 1})
+    title = "Gaussian noise: root mean squared error of a query at unit sensitivity and unit noise"
+    show(columns, rows, title=title)
 
 
-def laplace(largest: int) -> Table:
+def laplace(largest: int) -> None:
+    """Print the errors of strategies with Laplace noise."""
     kinds = ("identity", "prefix", "hierarchical", "ordered-hierarchical", "optimal")
-    table = Table(title="Laplace noise: expected error as a multiple of the limit for linear unbiased decoding")
-    for heading in ("workload", "|T|", "θ", *kinds, "taken"):
-        table.add_column(heading, justify="left" if heading in ("workload", "taken") else "right")
-    for name, size, thetas in LAPLACE:
-        for theta in thetas if size <= largest else ():
+    rows = []
+    for name, size, theta in ((name, size, theta) for name, size, thetas in LAPLACE for theta in thetas):
+        if size <= largest:
             found = strategy(name, policy_of(size, theta), noise="laplace")
-            ratios = {kind: f"{ratio:.3f}" for kind, _, ratio in found.candidates}
-            cells = [ratios.get(kind, "") for kind in kinds]
-            table.add_row(name, str(size), str(theta) if theta else "none", *cells, found.kind)
-    return table
+            ratios = {kind: ratio for kind, _, ratio in found.candidates}
+            rows.append({"workload": name, "size": size, "theta": theta or "none", "taken": found.kind, **ratios})
+    title = "Laplace noise: expected error as a multiple of the limit for linear unbiased decoding"
+    columns = {"workload": "{workload}", "|T|": "{size}", "θ": "{theta}"}
+    show(columns | {kind: f"{{{kind}:.3f}}" for kind in kinds} | {"taken": "{taken}"}, rows, title=title)
 
 
-def inference(repeats: int) -> Table:
-    title = "Cumulative histogram of 256 values, line policy, ε = 1: measured total squared error"
-    table = Table(title=title)
-    for heading in ("data", "records", "limit", "promised", "decoded linearly", "after isotonic regression"):
-        table.add_column(heading, justify="left" if heading == "data" else "right")
+def inference(repeats: int) -> None:
+    """Print measured errors of the cumulative histogram."""
     found = strategy("prefixes", policy_of(256, 1), noise="laplace")
-    rng = np.random.default_rng(7)
+    rng, rows = np.random.default_rng(7), []
     for name, counts in _histograms().items():
         data, truth = np.repeat(np.arange(256), counts), np.cumsum(counts)
         before, after = [], []
@@ -105,15 +101,12 @@ def inference(repeats: int) -> Table:
             answers = found.release(data, epsilon=1, rng=rng).answers
             before.append(((answers - truth) ** 2).sum())
             after.append(((fitted(answers, len(data)) - truth) ** 2).sum())
-        table.add_row(
-            name,
-            f"{len(data):,}",
-            f"{found.lower_bound(epsilon=1):.1f}",
-            f"{found.error(epsilon=1):.1f}",
-            f"{np.mean(before):.1f}",
-            f"{np.mean(after):.1f}",
-        )
-    return table
+        row = {"data": name, "records": len(data), "linear": np.mean(before), "isotonic": np.mean(after)}
+        rows.append(row | {"limit": found.lower_bound(epsilon=1), "promised": found.error(epsilon=1)})
+    columns = {"data": "{data}", "records": "{records:,}", "limit": "{limit:.1f}", "promised": "{promised:.1f}"}
+    columns |= {"decoded linearly": "{linear:.1f}", "after isotonic regression": "{isotonic:.1f}"}
+    title = "Cumulative histogram of 256 values, line policy, ε = 1: measured total squared error"
+    show(columns, rows, title=title)
 
 
 def fitted(cumulative: NDArray[np.float64], records: int) -> NDArray[np.float64]:
@@ -131,15 +124,11 @@ def _histograms() -> dict[str, NDArray[np.int64]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="domains of at most 256 values, fewer repetitions")
-    quick = parser.parse_args().quick
-    console = Console(width=120)
-    for name, size, thetas in GAUSSIAN:
-        if size <= (256 if quick else 1024):
-            console.print(gaussian(name, size, thetas))
-    console.print(laplace(64 if quick else 256))
-    console.print(inference(50 if quick else 500))
+    """Print the three tables."""
+    quick = options(__doc__, quick=False).quick
+    gaussian(256 if quick else 1024)
+    laplace(64 if quick else 256)
+    inference(50 if quick else 500)
 
 
 if __name__ == "__main__":

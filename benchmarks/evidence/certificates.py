@@ -12,7 +12,6 @@ anything differs.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import functools
 import hashlib
@@ -29,10 +28,12 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import mechdesign as md
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import options, show, write
 
 Case = Callable[[], md.Design]
 Record = dict[str, Any]
@@ -250,28 +251,21 @@ def change(old: Any, new: Any) -> str:
 
 def compare(old: Mapping[str, Record], new: Mapping[str, Record]) -> bool:
     """Print the differences of the cases in `new`; return whether there are none."""
-    table = Table("problem", "differs", title="Compared to the last digit")
-    same = 0
-    for name, now in new.items():
-        found = differences(old[name], now) if name in old else ["not in the file"]
-        same += not found
-        table.add_row(name, "\n".join(found) or "identical")
-    Console(width=160).print(table)
+    found = {name: differences(old[name], now) if name in old else ["not in the file"] for name, now in new.items()}
+    rows = [{"problem": name, "differs": "\n".join(each) or "identical"} for name, each in found.items()]
+    show({"problem": "{problem}", "differs": "{differs}"}, rows, 160, title="Compared to the last digit")
+    same = sum(not each for each in found.values())
     print(f"{same} of {len(new)} identical")
     return same == len(new)
 
 
 def main() -> int:
     """Run the cases, write the results, and compare them with another run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, help="write the certificates here")
-    parser.add_argument("--compare", type=Path, metavar="FILE", help="certificates of an earlier run")
-    parser.add_argument("--only", default="", metavar="TEXT", help="run only problems with this in their name")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, output=Path, compare=Path, only="")
     old = json.loads(arguments.compare.read_text(encoding="utf-8")) if arguments.compare else None
     new = {"environment": environment(), "cases": run({k: v for k, v in cases().items() if arguments.only in k})}
     if arguments.output:
-        arguments.output.write_text(json.dumps(new, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write(arguments.output, new)
     if old is None:
         return 0
     for name, version in old["environment"].items():

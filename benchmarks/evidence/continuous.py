@@ -1,8 +1,10 @@
 """Continuous geo-indistinguishability: random pairs of points against the bound, and costs against planar Laplace.
 
-    python benchmarks/evidence/continuous.py pairs -o benchmarks/results/continuous_pairs.json
-    python benchmarks/evidence/continuous.py costs -o benchmarks/results/continuous_costs.json
-    python benchmarks/evidence/continuous.py laplace -o benchmarks/results/continuous_laplace.json
+    python benchmarks/evidence/continuous.py pairs [-o benchmarks/results/continuous_pairs.json]
+    python benchmarks/evidence/continuous.py costs [-o benchmarks/results/continuous_costs.json]
+    python benchmarks/evidence/continuous.py laplace [-o benchmarks/results/continuous_laplace.json]
+
+`pairs` needs mpmath (`pip install mpmath`).
 
 `pairs` makes 50 designs with three distances, rectangular steps and 4 to 400 anchors; some designs have answers that
 are never given. For each design, `pairs` compares 20,000 random pairs of points, near and far, inside and outside, for
@@ -21,7 +23,6 @@ the required ε.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
@@ -31,11 +32,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import mpmath
 import numpy as np
 from rich.console import Console
 
 import mechdesign as md
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import RESULTS, options, origin, write
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -90,6 +94,8 @@ def exactly(design: md.Design, point: Floats, observable: int) -> Fraction:
 
 def kept_exactly(design: md.Design, distance: str, epsilon: Fraction, p: Floats, q: Floats, observable: int) -> bool:
     """Return whether ln p(o|x) − ln p(o|x') <= ε d(x, x'), computed with 60 digits."""
+    import mpmath
+
     above, below = exactly(design, p, observable), exactly(design, q, observable)
     if not above:
         return True
@@ -288,13 +294,10 @@ def _noisy(anchors: md.Domain, points: Floats, weights: Floats, answers: md.Doma
 
 def main() -> int:
     """Run one of the two parts, write its results and return whether all checks pass."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("pairs", "costs", "laplace"))
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    given = parser.parse_args()
+    given = options(__doc__, action=("pairs", "costs", "laplace"), output=Path)
     warnings.simplefilter("ignore")
-    found, good = {"pairs": pairs, "costs": costs, "laplace": laplace}[given.what](Console(highlight=False))
-    given.output.write_text(json.dumps(found, indent=1) + "\n")
+    found, good = {"pairs": pairs, "costs": costs, "laplace": laplace}[given.action](Console(highlight=False))
+    write(given.output or RESULTS / f"continuous_{given.action}.json", {"origin": origin()} | found)
     return 0 if good else 1
 
 

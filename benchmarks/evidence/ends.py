@@ -1,6 +1,6 @@
 """Check the leakage of chains with unknown rows by brute force: all sets of columns of all pairs of rows, in 60 digits.
 
-    python benchmarks/evidence/ends.py > benchmarks/results/ends.txt
+    python benchmarks/evidence/ends.py [--seed 34] [--chains 500] [--traces 2000] > benchmarks/results/ends.txt
 
 The random chains have 2 to 5 states; some rows are missing, and every third chain has zeros among its other entries.
 Under "any", each missing row is replaced by each unit row, and then by a random row. The worst unit rows attain the
@@ -20,10 +20,12 @@ import numpy as np
 
 import mechdesign as md
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "leakage"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "leakage"))
+
 from leakage_brute import best_of, close, subset_points
 
-SEED, CHAINS, TRACES = 34, 500, 2000
+from harness import options
 
 
 def chain(generator: np.random.Generator, index: int) -> np.ndarray:
@@ -81,9 +83,10 @@ def wrong_counts(generator: np.random.Generator) -> bool:
 
 
 def main() -> None:
-    generator = np.random.default_rng(SEED)
+    given = options(__doc__, seed=34, chains=500, traces=2000)
+    generator = np.random.default_rng(given.seed)
     alphas = (0.1, 1.0, 5.0)
-    chains = [chain(generator, index) for index in range(CHAINS)]
+    chains = [chain(generator, index) for index in range(given.chains)]
     wrong = {
         name: sum(check(matrix, alpha, generator) for matrix in chains for alpha in alphas)
         for name, check in (("any", wrong_any), ("mixture", wrong_mixture))
@@ -98,14 +101,14 @@ def main() -> None:
         for matrix in lone
         for alpha in alphas
     )
-    miscounted = sum(wrong_counts(generator) for _ in range(TRACES))
-    print(f"seed {SEED}, {CHAINS} chains at {len(alphas)} values of alpha")
+    miscounted = sum(wrong_counts(generator) for _ in range(given.traces))
+    print(f"seed {given.seed}, {given.chains} chains at {len(alphas)} values of alpha")
     for name, count in wrong.items():
-        print(f'under "{name}": {count} of {CHAINS * len(alphas)} differ from brute force')
+        print(f'under "{name}": {count} of {given.chains * len(alphas)} differ from brute force')
     print(
         f"one missing row and no zero: {formula} of {len(lone) * len(alphas)} differ from ln(1 + (1 - m)(e^alpha - 1))"
     )
-    print(f"{miscounted} of {TRACES} sets of traces are counted otherwise than by hand")
+    print(f"{miscounted} of {given.traces} sets of traces are counted otherwise than by hand")
     sys.exit(bool(miscounted or formula or any(wrong.values())))
 
 

@@ -19,9 +19,9 @@ exits with 1.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import itertools
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +30,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import mechdesign as md
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import options
 
 Database = tuple[int, ...]
 Pair = tuple[Database, Database]
@@ -170,11 +174,7 @@ def compare(case: Case, rng: np.random.Generator) -> Iterator[tuple[str, int, An
 
 def main() -> int:
     """Compare, print and store the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--policies", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("-o", "--output", type=Path)
-    arguments = parser.parse_args()
+    arguments = options(__doc__, policies=2000, seed=0, output=Path)
     clock = time.perf_counter()
     tally: collections.Counter[tuple[str, str]] = collections.Counter()
     faults: list[str] = []
