@@ -24,7 +24,6 @@ from long import mostly_long
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import FloorBlock, compute_reduced_costs, lower_bound
-from mechdesign.solve._blocks.coarsening import aggregate_rows
 from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_block_program
 from mechdesign.solve._blocks.estimates import find_close_estimates, with_all_estimates, with_estimates
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_by_interior_point
@@ -142,18 +141,6 @@ def test_proofs_with_some_estimates_hold_with_all():
     assert solved.lower == pytest.approx(whole.lower, rel=1e-5)
     worst = with_estimates(program, [np.array([0])])
     assert solve_by_interior_point(worst).upper < 0.99 * whole.lower
-
-
-def test_clusters_keep_cost_and_error_of_constants():
-    program = grid(6, 5, floor=0.8)
-    small = aggregate_rows(program, 8)
-    assert small.rows == 8
-    assert small.columns == program.columns
-    assert small.cost.sum(axis=0) == pytest.approx(program.cost.sum(axis=0))
-    assert small.floors[0].error.sum(axis=1) == pytest.approx(program.floors[0].error.sum(axis=1))
-    worst = aggregate_rows(grid(4, 4, worst=True), 5)
-    assert worst.worst is not None
-    assert worst.worst.row.max() < 5
 
 
 def test_interruption_and_time_limit_return_valid_brackets():

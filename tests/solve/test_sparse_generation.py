@@ -16,16 +16,14 @@ from block_cases import (
     violation,
 )
 from long import mostly_long
-from scipy.sparse import csgraph
 from test_sparse_blocks import GRAPHS, program_on, squares
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.solve._block_angular import BlockProgram, compute_reduced_costs, lower_bound, with_columns
-from mechdesign.solve._blocks.coarsening import aggregate_rows
 from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_block_program
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_by_interior_point
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
-from mechdesign.solve._blocks.layout import is_sparse, lay_out
+from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.merging import merge_small_columns
 from mechdesign.solve._blocks.pricing_problem import solve_pricing_problems
 from mechdesign.solve._contract import Options, Status
@@ -166,20 +164,3 @@ def test_sums_of_columns_keep_rows_and_bounds():
     few = with_columns(program, stay)
     assert violation(few, (state.points / state.points.sum(axis=0)).T) <= 1e-6
     assert iterate_blocks(few, Options(), gap=1e-3, start=state).status is Status.OPTIMAL
-
-
-@pytest.mark.parametrize("name", ["squares", "roads", "pieces"])
-def test_a_coarse_problem_keeps_bounds_between_adjacent_clusters(name):
-    program = program_on(GRAPHS[name], columns=7)
-    small = aggregate_rows(program, 16)
-    assert small.rows == 16
-    assert small.cost.sum(axis=0) == pytest.approx(program.cost.sum(axis=0))
-    bounded = np.isfinite(small.exponents)
-    assert (bounded == bounded.T).all()
-    assert 0 < bounded.sum() < 16 * 15 / 2
-    whole = csgraph.connected_components(np.isfinite(program.exponents))[0]
-    assert csgraph.connected_components(bounded)[0] == whole
-    # Exponents between neighbouring clusters are means of implied exponents, which are at least the shortest bound.
-    assert small.exponents.min() >= program.exponents.min()
-    larger = program_on(squares(20, 20), columns=5)
-    assert is_sparse(133, int(np.isfinite(aggregate_rows(larger, 133).exponents).sum()), 0)

@@ -103,16 +103,6 @@ def test_a_stopped_second_solve_returns_the_better_result(when, status):
     assert found.prices.upper - found.prices.lower <= 0.02 * found.prices.upper
 
 
-def test_rows_at_equal_distances_form_the_requested_number_of_clusters():
-    exponents = np.full((12, 12), 0.5)
-    np.fill_diagonal(exponents, np.inf)
-    program = replace(grid(4, 3), exponents=exponents)
-    for count in (1, 4, 11, 12, 20):
-        small = aggregate_rows(program, count)
-        assert small.rows == min(count, 12)
-        assert small.exponents[~np.eye(small.rows, dtype=bool)] == pytest.approx(0.5)
-
-
 @pytest.mark.parametrize("count", [2, 5, 9, 16])
 def test_geometric_means_over_clusters_meet_their_bounds(count):
     """If a column satisfies all bounds, the geometric means of its rows satisfy the bounds of the coarse problem."""

@@ -20,21 +20,6 @@ def problem(k, floor=False):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("floor", [False, True])
-def test_the_block_method_stops_at_the_requested_gap(floor):
-    asked = (1e-1, 1e-3, 1e-5, 1e-8)
-    made = [md.design(problem(6, floor), solver="block", tolerance=gap) for gap in asked]
-    gaps = [one.certificate.relative_gap for one in made]
-    assert all(gap <= most for gap, most in zip(gaps, asked, strict=True))
-    assert all(one.status == "optimal" for one in made)
-    iterations = [one.summary.iterations for one in made]
-    assert iterations == sorted(iterations)
-    assert iterations[0] < iterations[-1]
-    # The iteration does not continue beyond a loose gap.
-    assert gaps[0] > 1e-5
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "rows", "k"), [("highs-ipx", "lazy", 5), ("highs-pdlp", "all", 4), ("cvxpy", "all", 3)]
 )

@@ -29,30 +29,33 @@ def module() -> Module:
     return Module(b"".join(FORMATS["js"].parts(exported)).decode())
 
 
-@each_row("more", [{"secret": 0}, {"secret": None}, {"x": 1.0}, {"x": 1.0, "y": 1.0}])
-def test_a_place_is_given_in_one_form(module: Module, more: dict[str, Any]) -> None:
-    for call in ("draw", "cell"):
-        with pytest.raises(RuntimeError, match=r"give only one of \{lat, lon\}, \{x, y\} and \{secret\}"):
-            module.draw(PLACE | more, BYTES) if call == "draw" else module.call("cell", PLACE | more, {})
-    # Other keys of a position object are ignored.
-    assert module.call("cell", PLACE | {"accuracy": 20}, {}) == 0
+ONE_FORM = r"give only one of \{lat, lon\}, \{x, y\} and \{secret\}"
+NO_PLACE = "outside and reach apply to places"
 
 
-@each_row("option", ["outsid", "Reach", "seed", "rng"])
-def test_options_that_are_not_known_are_refused(module: Module, option: str) -> None:
-    with pytest.raises(RuntimeError, match=rf"the option {option} is not known: options are random, outside"):
-        module.draw(PLACE, BYTES, **{option: 1})
-    with pytest.raises(RuntimeError, match=rf"the option {option} is not known: options are outside, reach"):
-        module.call("cell", PLACE, {option: 1})
+@each_row(
+    ("place", "options", "said"),
+    [
+        *[(PLACE | more, {}, ONE_FORM) for more in ({"secret": 0}, {"secret": None}, {"x": 1.0}, {"x": 1.0, "y": 1.0})],
+        *[(PLACE, {option: 1}, f"the option {option} is not known") for option in ("outsid", "Reach", "seed", "rng")],
+        *[({"secret": 1}, options, NO_PLACE) for options in ({"outside": "nearest"}, {"reach": 2})],
+    ],
+)
+def test_wrong_places_and_options_are_refused(
+    module: Module, place: dict[str, Any], options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(RuntimeError, match=said):
+        module.draw(place, BYTES, **options)
+    if said != NO_PLACE:
+        with pytest.raises(RuntimeError, match=said):
+            module.call("cell", place, options)
+
+
+def test_options_are_an_object_and_other_keys_of_a_place_are_ignored(module: Module) -> None:
     for wrong in ("nearest", None):
         with pytest.raises(RuntimeError, match="options must be an object"):
             module.call("cell", PLACE, wrong)
-
-
-def test_outside_and_reach_apply_to_places(module: Module) -> None:
-    for option, value in (("outside", "nearest"), ("reach", 2)):
-        with pytest.raises(RuntimeError, match="outside and reach apply to places"):
-            module.draw({"secret": 1}, BYTES, **{option: value})
+    assert module.call("cell", PLACE | {"accuracy": 20}, {}) == 0
 
 
 def test_a_random_function_that_fills_nothing_is_refused(module: Module) -> None:

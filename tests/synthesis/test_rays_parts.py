@@ -10,7 +10,6 @@ from scipy.optimize import linprog
 import mechdesign as md
 from mechdesign.errors import SolverError
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._rays.generation import _order_in_batches
 from mechdesign.synthesis._rays.generators import extend_into_cone, make_first_rays
 from mechdesign.synthesis._rays.master import solve_master
 from mechdesign.synthesis._rays.metric import lay_out
@@ -134,12 +133,6 @@ def test_transport_with_weights_to_choose_against_highs(seed: int) -> None:
     assert found.lacking.sum() == pytest.approx(served(lack, spare, arrives, choices), abs=1e-5)
     assert member @ found.weights == pytest.approx(choices.totals)
     assert (found.flows.sum(axis=0) <= (spare - found.weights @ choices.spares) * (1 + 1e-9)).all()
-
-
-@each_row("count", [1, 2, 7, 8, 9, 100])
-def test_every_observable_is_in_one_batch(count: int) -> None:
-    order = np.concatenate(list(_order_in_batches(count)))
-    assert sorted(order.tolist()) == list(range(count))
 
 
 def test_the_weight_that_rounding_needs_grows_with_the_error() -> None:
