@@ -1,8 +1,11 @@
-"""Problems and channels for tests of pictures and pages; no solver is involved."""
+"""Problems, channels and pages for tests of pictures and pages; no solver is involved."""
 
 from __future__ import annotations
 
+from html.parser import HTMLParser
+
 import numpy as np
+import pytest
 
 from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._evidence import Evidence
@@ -87,3 +90,52 @@ def city(columns: int = 4, rows: int = 3, title: str = "City") -> tuple[Problem,
     problem = Problem(prior, apart, requirements, secrets=grid, observables=grid, title=title)
     made = channel(np.exp(-0.29 * apart), grid.labels, grid.labels)
     return problem, made, certificate(problem, made)
+
+
+MARKUP = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'&amp;]]>--><style> $\\frac{"
+"""A text that would be markup or a formula, were it not escaped."""
+HOSTILE = f"{MARKUP}\x00\u202e\ud800\ufffe\uffff"
+"""The same with characters that no page may contain."""
+
+
+class Page(HTMLParser):
+    """Checks that elements are closed in order, and collects what a test asks about."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("style", "script"):
+            self.text += data
+
+    def values(self, name: str) -> list[str]:
+        return [value for _, key, value in self.attributes if key == name]
+
+
+def leave_pictures_blank(patched: pytest.MonkeyPatch) -> None:
+    """Leave the pictures of designs blank: drawing them takes twenty times as long as all else on their page."""
+    for part in ("figure", "panels"):
+        patched.setattr(f"mechdesign.report._design_page.{part}", _leave_out)
+
+
+def _leave_out(draw: object, name: str, *_: object, **__: object) -> dict[str, object]:
+    return {"name": name, "finding": "", "drawn": ("", ""), "caption": "", "panels": False, "data": (), "csv": ""}

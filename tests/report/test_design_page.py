@@ -1,0 +1,210 @@
+"""The page on a design: its sections, its numbers, and what it says where a requirement does not hold."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from report_examples import Page, certificate, channel, city, domains, leave_pictures_blank, mixing, prior_of
+
+from mechdesign.errors import InputError
+from mechdesign.measures._baselines import combine_bounds, exponential
+from mechdesign.model import distances
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
+from mechdesign.model._problem_words import answers, attack_measure, cost_measure, requirement_name
+from mechdesign.model._requirements._distortion import DistortionPrivacy
+from mechdesign.model._requirements._graph import GraphPrivacy
+from mechdesign.model._requirements._metric import MetricPrivacy
+from mechdesign.model._requirements._threshold import ThresholdPrivacy
+from mechdesign.model._words import decimal, recognise_measure
+from mechdesign.report._design_page import html
+from mechdesign.report._design_tables import summary
+
+
+@pytest.fixture(autouse=True)
+def blank(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave pictures blank but in slow tests."""
+    if request.node.get_closest_marker("slow") is None:
+        leave_pictures_blank(monkeypatch)
+
+
+def cells(page: str) -> dict[str, list[str]]:
+    """Return the cells of each row of all tables on a page, by the head of the row."""
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page)
+    return {head: re.findall(r"<td[^>]*>(.*?)</td>", cells) for head, cells in rows}
+
+
+def test_the_sections_and_numbers_of_a_page():
+    problem, made, found = city()
+    page = html(problem, made, found)
+    assert re.findall(r"<h[12]>(.*?)</h", page) == [
+        *("City", "Requirements", "Cost", "What this does not promise", "Prior", "Answers"),
+        *("What the adversary still does not know", "What is proved, and what is stated"),
+        *("In the terms of NIST SP 800-226", "Provenance", "Verify and sample"),
+    ]
+    assert Page(page).elements.count("figure") == 6
+    shown = cells(page)
+    # What is shown never claims more than what is proved, and little less.
+    for checked in found.requirements:
+        (row,) = [row for head, row in shown.items() if head.startswith(f"{checked.kind} privacy")]
+        achieved = Fraction(row[1].split()[-1])
+        proved = Fraction(checked.realised)
+        assert (achieved <= proved) if checked.at_least else (achieved >= proved), checked.kind
+        assert abs(achieved - proved) <= proved / 100
+        assert (str(checked.nominal) in row[0].split()[-1], row[2]) == (True, "holds")
+    cost = Fraction(shown["Expected cost, minimised"][0].split()[0])
+    assert found.cost <= cost <= found.cost * 1.001
+    worst = float((problem.cost * made.matrix).sum(axis=1).max())
+    assert worst <= float(shown["Worst cost"][0].split()[0]) <= worst * 1.001
+    assert shown["solve seconds"] == ["0.25"]
+    assert "mechdesign verify DIR" in Page(page).text
+
+
+def test_a_channel_that_does_not_hold_is_said_not_to():
+    problem, _, _ = city(title="")
+    made = channel(np.exp(-0.9 * np.asarray(problem.cost)))
+    found = certificate(problem, made)
+    assert not found.holds
+    text = Page(html(problem, made, found)).text
+    assert "Does not hold." in text
+    assert "Private, and" not in text
+    assert "Worst pair of secrets: " in text
+    assert "Privacy mechanism" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "objective"),
+    [("one cell", "worst"), ("none", "worst"), ("labels", "expected"), ("coordinates", "expected")],
+)
+def test_pages_of_every_kind_of_domain(name, objective):
+    domain = domains()[name]
+    n = 5 if domain is None else domain.size
+    cost = np.abs(np.subtract.outer(np.arange(n, dtype=float), np.arange(n)))
+    problem = Problem(prior_of(n), cost, [GraphPrivacy(1, nx.path_graph(n))], objective, secrets=domain)
+    made = channel(mixing(n) + 0.01)
+    Page(html(problem, made, certificate(problem, made)))
+
+
+@pytest.mark.slow
+def test_a_channel_for_300_secrets_makes_a_small_page():
+    page = html(*city(20, 15))
+    assert len(page.encode()) < 400_000
+
+
+def test_observables_may_be_of_another_domain_and_number():
+    secrets, observables = Domain.grid(3, 2, 3.0, 2.0), Domain.grid(2, 2, 3.0, 2.0)
+    cost = distances.euclidean(secrets, observables)
+    problem = Problem(prior_of(6), cost, [], secrets=secrets, observables=observables)
+    made = channel(mixing(6, 4) + 0.01)
+    assert "Nothing was required." in html(problem, made, certificate(problem, made))
+    assert cost_measure(problem).name == "Euclidean distance"
+
+
+def test_a_channel_or_certificate_of_another_problem_is_refused():
+    problem, made, found = city()
+    with pytest.raises(InputError, match=r"channel: belongs to another problem"):
+        html(problem, city(3, 3)[1], found)
+    with pytest.raises(InputError, match=r"certificate: belongs to another problem"):
+        html(Problem(problem.prior, problem.cost, []), made, found)
+
+
+# --- what numbers mean -------------------------------------------------------------------------------------------
+
+
+def test_distances_are_recognised_by_their_values():
+    grid = Domain.geographic_grid(3, 2, 40.7, 40.8, -74.0, -73.9)
+    for name, function in (
+        ("plane distance ≤ great circle", distances.euclidean),
+        ("Manhattan distance", distances.manhattan),
+        ("Chebyshev distance", distances.chebyshev),
+        ("great-circle distance", distances.haversine),
+    ):
+        found = recognise_measure(function(grid), grid, grid)
+        assert (found.name, found.unit) == (name, "km")
+    assert recognise_measure(distances.hamming(grid), grid, grid).name == "Hamming distance"
+    assert recognise_measure(distances.hamming(3), None, None).name == "Hamming distance"
+    doubled = recognise_measure(2 * distances.euclidean(grid), grid, grid)
+    assert (doubled.name, doubled.unit) == ("", "")
+
+
+def test_the_attack_is_measured_by_the_first_floor_else_by_the_places_else_by_identity():
+    grid = Domain.grid(2, 2, 2.0, 2.0)
+    error = distances.manhattan(grid)
+    prior, cost = np.full(4, 0.25), distances.euclidean(grid)
+    floors = [DistortionPrivacy("0.1", error), DistortionPrivacy("0.1", cost)]
+    assert attack_measure(Problem(prior, cost, floors, secrets=grid)).name == "Manhattan distance"
+    assert attack_measure(Problem(prior, cost, [], secrets=grid)).name == "Euclidean distance"
+    assert attack_measure(Problem(prior, cost, [])).name == "Hamming distance"
+    labels = Domain.from_labels(list("abcd"))
+    assert attack_measure(Problem(prior, cost, [], secrets=labels)).name == "Hamming distance"
+
+
+def test_answers_without_a_domain_are_secrets_only_where_the_truth_is_cheapest():
+    grid = Domain.grid(2, 2, 2.0, 2.0)
+    prior, apart = np.full(4, 0.25), distances.euclidean(grid)
+    assert answers(Problem(prior, apart, [], secrets=grid)) is grid
+    assert answers(Problem(prior, apart[::-1], [], secrets=grid)) is None
+    assert answers(Problem(prior, apart[:, :3], [], secrets=grid)) is None
+
+
+def test_requirements_are_named_with_their_units():
+    grid = Domain.grid(2, 2, 2.0, 2.0, unit="m")
+    apart = distances.euclidean(grid)
+    problem = Problem(np.full(4, 0.25), apart, [], secrets=grid)
+    names = [
+        requirement_name(problem, requirement)
+        for requirement in (
+            MetricPrivacy(1, apart),
+            MetricPrivacy(1, apart * 3),
+            ThresholdPrivacy(1, apart, "1.25"),
+            GraphPrivacy(1, nx.path_graph(4)),
+            DistortionPrivacy(0, apart),
+        )
+    ]
+    assert names == [
+        "metric privacy, ε per m (Euclidean distance)",
+        "metric privacy, ε per unit of distance",
+        "threshold privacy, ε within 1.25 m (Euclidean distance)",
+        "graph privacy, ε per edge (3 edges)",
+        "distortion privacy, expected error in m (Euclidean distance)",
+    ]
+
+
+def test_summary_states_the_promises():
+    problem, _, found = city()
+    text = summary(problem, found)
+    assert "two secrets 1 km apart by a factor of at most 1.83" in text
+    assert "two secrets within 1.5 km of each other by a factor of at most 2.72" in text
+    assert "off by at least 0.1 km on average" in text
+
+
+def test_decimals():
+    assert [decimal(text) for text in ("0", "-1/8", "1/3", "100", "12345678901234567890", "1e-7")] == [
+        "0", "−0.125", "1/3", "100", "12345678901234567890", "0.0000001"
+    ]  # fmt: skip
+
+
+# --- the metric that bounds imply ------------------------------------------------------------------------------------
+
+
+def test_combined_bounds_are_shortest_paths():
+    graph = nx.Graph([(0, 1), (1, 2), (3, 4)])
+    problem = Problem(np.full(5, 0.2), 1 - np.eye(5), [GraphPrivacy("0.5", graph)])
+    bound = combine_bounds(problem)
+    assert_allclose(bound[0], [0, 0.5, 1.0, np.inf, np.inf])
+    mechanism = exponential(bound)
+    assert_allclose(mechanism.sum(axis=1), 1)
+    assert mechanism[0, 3] == 0
+    assert combine_bounds(Problem(np.full(5, 0.2), 1 - np.eye(5), [])) is None
+
+
+def test_zero_distances_are_edges():
+    apart = np.array([[0.0, 0.0, 2.0], [0.0, 0.0, 2.0], [2.0, 2.0, 0.0]])
+    problem = Problem(np.full(3, 1 / 3), apart, [MetricPrivacy(1, apart)])
+    assert_allclose(combine_bounds(problem), apart)

@@ -1,0 +1,172 @@
+"""Every kind of page is well formed, escapes what it is given, asks nothing of the network, and is the same twice."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from report_examples import HOSTILE, MARKUP, Page, certificate, channel, city, mixing, prior_of
+from sweep_examples import TABLES, sweep
+
+import mechdesign as md
+from mechdesign.report import _audit_page, _compare_page, _design_page, _table_page, _trace_page
+from mechdesign.report._compare_page import attack_design
+from mechdesign.runs import _sweep_page
+from mechdesign.tables._files import Publication
+
+TERMS = [
+    *("Unit of privacy", "Privacy parameters", "Trust model", "Composition", "Side channels", "Data collection"),
+    "Not covered",
+]
+LABELS = [f"{index} {MARKUP}" for index in range(3)]
+
+
+def design_page() -> str:
+    problem, made, _ = city(title=HOSTILE)
+    return _design_page.html(problem, made, certificate(problem, made, {HOSTILE: HOSTILE, "rows": 3}))
+
+
+def comparison_page() -> str:
+    domain = md.Domain.from_labels(LABELS)
+    problem = md.Problem(prior_of(3), 1 - np.eye(3), [md.MetricPrivacy(2, 1 - np.eye(3))], secrets=domain)
+    designs = []
+    for name in (MARKUP, "other"):
+        made = channel(mixing(3) + (name == "other"))
+        designs.append(attack_design(name, problem, made, certificate(problem, made)))
+    return _compare_page.html(designs)
+
+
+def audit_page() -> str:
+    points = md.Domain.from_points([[0.0], [1.0], [3.0]], LABELS, unit=HOSTILE)
+    return _audit_page.page(md.audit(mixing(3), distance=md.distances.euclidean(points), secrets=points))
+
+
+def table_page() -> str:
+    domain = md.tables.Domain({MARKUP: [f"a{MARKUP}", f"b{MARKUP}"]})
+    release = md.tables.release_histogram([f"a{MARKUP}"], md.tables.Policy.full(domain), epsilon=1, rng=1)
+    return _table_page.html(Publication(release, MARKUP))
+
+
+def trace_page() -> str:
+    domain = md.Domain.from_points([[0.0], [1.0], [3.0]], LABELS, unit=MARKUP)
+    trace = md.traces.Trace(domain, md.graphs.line(3), 1, np.full((3, 3), 1 / 3), np.full(3, 1 / 3), rng=1)
+    steps = (trace.step(0), trace.step(1))
+    history = md.traces.History()
+    args = (steps, trace.transition, trace.initial, True, True, history)
+    return _trace_page.html(md.traces.ReleasedTrace(MARKUP, MARKUP, *args))
+
+
+def sweep_page() -> str:
+    asked = sweep(tables=TABLES.replace('"A line"', f"'''{MARKUP}'''"))
+    return _sweep_page.html(asked, [], [*asked.values])
+
+
+KINDS: dict[str, Callable[[], str]] = {
+    "design": design_page,
+    "comparison": comparison_page,
+    "audit": audit_page,
+    "table": table_page,
+    "trace": trace_page,
+    "sweep": sweep_page,
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def page(request: pytest.FixtureRequest) -> str:
+    return KINDS[request.param]()
+
+
+def test_a_page_is_well_formed_and_what_it_was_given_is_text(page: str) -> None:
+    read = Page(page)
+    page.encode()
+    assert "img" not in read.elements
+    assert read.elements.count("style") == 1
+    assert [name for _, name, _ in read.attributes if name.startswith("on")] == []
+    assert read.elements.count("h1") == 1
+    assert not {"\x00", "\u202e"} & set(page)
+    assert "<script>alert(1)</script>" in read.text
+    assert read.elements.count("figure") == read.elements.count("figcaption")
+    labels = read.values("aria-label")
+    # Each picture says in words what it shows; one label is that of the list of sections.
+    assert len(labels) >= read.values("role").count("img") >= read.elements.count("figure")
+    assert all(len(label) >= len("On this page") for label in labels)
+
+
+def test_a_page_asks_nothing_of_the_network(page: str) -> None:
+    read = Page(page)
+    # Data, which no browser runs, and the one script whose digest the page states.
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", page, re.DOTALL)
+    assert read.elements.count("script") == len(scripts)
+    for attributes, text in scripts:
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert attributes == ' type="application/json" id="data"' or f"script-src 'sha256-{digest}'" in page
+    assert "default-src 'none'" in page
+    assert "link" not in read.elements
+    assert [
+        value for value in read.values("href") if not value.startswith(("#", "data:image/png", "data:text/csv"))
+    ] == []
+    assert read.values("src") == []
+    # No addresses anywhere, in style sheets or namespaces either.
+    plain = re.sub(r'"data:[^"]*"|"(channel|beliefs)":"[^"]*"', "", page)
+    found = re.findall(r"https?:(?!//www\.w3\.org/2000/svg\b)|[^:<]//\w|@import|fetch\(|XMLHttp|import\(", plain)
+    assert found == []
+
+
+def test_identifiers_of_a_page_are_unique_and_references_lead_to_them(page: str) -> None:
+    read = Page(page)
+    identifiers = read.values("id")
+    assert len(identifiers) == len(set(identifiers))
+    # The style sheet is that of all pages, and some have no map that is hatched.
+    drawn = re.sub(r"<style.*?</style>", "", page, flags=re.DOTALL)
+    wanted = set(re.findall(r"url\(#([^)]*)\)", drawn)) | {v[1:] for v in read.values("href") if v.startswith("#")}
+    assert wanted <= set(identifiers)
+
+
+def test_a_page_follows_light_and_dark_mode_and_can_be_read_in_both(page: str) -> None:
+    pictures = "".join(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL))
+    assert [colour for colour in ("#1b1f24", "#59636e", "#c9d1d9", "#0b5cad") if colour in pictures] == []
+    # The colours of maps are classes, which differ between the modes, and not pixels.
+    assert "<image" not in page
+    assert [len(set(re.findall(rf"\.{step}{{fill:(#\w+)}}", page))) for step in ("p9", "e9")] == [2, 2]
+    modes = [dict(re.findall(r"--(\w+): (#\w{6})", each)) for each in re.findall(r":root \{(.*?)\}", page, re.DOTALL)]
+    assert len(modes) == 2
+    for colours in modes:
+        for ink in ("ink", "muted", "accent", "good", "bad"):
+            assert min(contrast(colours[ink], colours[under]) for under in ("paper", "panel")) > 4.5
+    assert "@media print" in page
+
+
+def contrast(first: str, second: str) -> float:
+    def luminance(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted((luminance(first), luminance(second)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_a_page_says_what_is_guaranteed_in_the_terms_of_nist(page: str) -> None:
+    assert page.count("<h2>In the terms of NIST SP 800-226</h2>") == 1
+    terms = re.findall(r'<th scope="row">(.*?)</th>', page.rpartition("NIST SP 800-226</h2>")[2])
+    assert terms[: len(TERMS)] == TERMS
+
+
+@pytest.mark.parametrize("kind", ["audit", "table", "sweep"])
+def test_the_same_values_give_the_same_page(kind: str) -> None:
+    first = KINDS[kind]()
+    assert KINDS[kind]() == first
+    assert not re.search(r"\b20[2-9]\d-\d\d-\d\d", first)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["design", "comparison", "trace"])
+def test_pages_made_at_the_same_time_are_the_same(kind: str) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: KINDS[kind](), range(2))
+    assert first == second
