@@ -36,11 +36,6 @@ PUBLIC = "uniform = true"
 WALK = "neighbours = 8"
 
 
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def table(steps: list[int], user: str = "ann", start: int = START) -> str:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")

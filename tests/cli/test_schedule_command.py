@@ -4,16 +4,11 @@ import csv
 import dataclasses
 import json
 import os
-import pty
-import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from cli_examples import assert_wrong_usage, run, write
 
-from mechdesign.base._deadline import Progress
-from mechdesign.cli import main
-from mechdesign.cli._console import progress
 from mechdesign.cli.design import _ranges
 from mechdesign.errors import SolverInterruptedError
 from mechdesign.leakage._recursion import temporal
@@ -29,14 +24,9 @@ privacy = [{ kind = "metric", epsilon = { budgets = "budgets.csv" }, distance = 
 """
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
 @pytest.fixture(autouse=True)
-def _specified(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("s.toml").write_text(SPECIFICATION, encoding="utf-8")
+def _specified(_in_an_empty_folder):
+    write(SPECIFICATION)
     write_budgets("0.5", "0.25", "0.25", "1.0")
 
 
@@ -161,17 +151,15 @@ def test_settings_are_the_same_for_all(monkeypatch):
     assert seen == [SolveSettings("highs", 1e-7, 9.0, "auto", 1)] * 3
 
 
-@pytest.mark.parametrize(
-    ("epsilons", "words"),
-    [(["0", "0.0"], "budgets.csv skips all releases"), (["0.5", "-1"], "is negative"), ([], "contains no budgets")],
-)
-def test_wrong_budgets_never_reach_a_solver(epsilons, words):
-    write_budgets(*epsilons)
-    result = run("design", "s.toml", "-o", "out")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: privacy[0].epsilon.budgets: ")
-    assert words in result.stderr
-    assert not Path("out").exists()
+def test_wrong_budgets_never_reach_a_solver():
+    for epsilons, words in (
+        (["0", "0.0"], "budgets.csv skips all releases"),
+        (["0.5", "-1"], "is negative"),
+        ([], "contains no budgets"),
+    ):
+        write_budgets(*epsilons)
+        assert_wrong_usage({"design s.toml -o out": words})
+        assert run("design", "s.toml").stderr.startswith("error: privacy[0].epsilon.budgets: ")
 
 
 def test_releases_with_an_epsilon_of_0_are_left_out():
@@ -189,29 +177,12 @@ def test_releases_with_an_epsilon_of_0_are_left_out():
     assert [design["steps"] for design in shown] == [[1, 4], [3]]
 
 
-@pytest.mark.parametrize("line", ["0,0,epsilon-1", "0,0.5,", "0,-0,", "1,0,"])
-def test_a_line_that_leaves_no_release_out_is_refused(line):
+def test_a_line_that_leaves_no_release_out_is_refused():
     assert run("design", "s.toml", "-o", "out", "--no-report").exit_code == 0
-    Path("out/schedule.csv").write_text(f"step,epsilon,folder\n{line}\n1,1,epsilon-1\n")
-    assert run("verify", "out").exit_code != 0
+    for line in ("0,0,epsilon-1", "0,0.5,", "0,-0,", "1,0,"):
+        write(f"step,epsilon,folder\n{line}\n1,1,epsilon-1\n", "out/schedule.csv")
+        assert run("verify", "out").exit_code != 0, line
 
 
 def test_ranges():
     assert _ranges([0, 2, 3, 4, 7]) == "0, 2–4, 7"
-
-
-@pytest.mark.skipif(os.name == "nt", reason="no terminals")
-def test_the_live_line_counts(monkeypatch):
-    primary, secondary = pty.openpty()
-    monkeypatch.setenv("TERM", "xterm")
-    with os.fdopen(secondary, "w") as terminal:
-        monkeypatch.setattr(sys, "stderr", terminal)
-        with progress() as report:
-            report(Progress("2 of 3: HiGHS", 0.0, 7))
-            import time
-
-            time.sleep(0.3)
-        monkeypatch.undo()
-    shown = os.read(primary, 10**6).decode()
-    os.close(primary)
-    assert "2 of 3 · HiGHS, iteration 7" in shown
