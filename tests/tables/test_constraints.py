@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from database_oracle import histogram, largest_change, neighbours
-from database_policies import EXAMPLES, Example
+from database_policies import EXAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,18 +72,31 @@ def readings(policy: Policy, records: int) -> dict[str, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unbounded", [False, True])
-@pytest.mark.parametrize("queries", QUERIES.values(), ids=QUERIES.keys())
 @pytest.mark.parametrize("build", POLICIES.values(), ids=POLICIES.keys())
-def test_the_histogram_under_constraints_is_never_below_brute_force(build, queries, unbounded: bool) -> None:
-    policy = build(FOUR, constraints=queries, unbounded=unbounded)
-    found = constraint_sensitivity(policy)
-    assert policy.sensitivity("histogram") == found.value
-    records = 3 if unbounded else 4
-    truth = brute_force(policy, records)
-    assert truth <= found.value
-    if found.exact and found.moves <= records:
-        assert truth == found.value
+def test_the_histogram_under_constraints_is_never_below_brute_force(build) -> None:
+    for (name, queries), unbounded in itertools.product(QUERIES.items(), (False, True)):
+        policy = build(FOUR, constraints=queries, unbounded=unbounded)
+        found = constraint_sensitivity(policy)
+        assert policy.sensitivity("histogram") == found.value
+        records = 3 if unbounded else 4
+        truth = brute_force(policy, records)
+        assert truth <= found.value, name
+        if found.exact and found.moves <= records:
+            assert truth == found.value, name
+
+
+def test_thresholds_over_unequal_axes_under_constraints() -> None:
+    domain = Domain({"a": range(3), "b": [0, 3]})
+    sums = {"a": [0, 0, 1, 1, 2, 2], "b": [0, 3] * 3}
+    for theta, unbounded in ((1, False), (3, False), (4, True)):
+        for row in ([0, 1, 1, 0, 0, 0], [1, 0] * 3):
+            policy = Policy.threshold(domain, theta, constraints=[row], unbounded=unbounded)
+            pairs = list(neighbours(edges_of(policy), 6 + unbounded, 3, [[*row, 0]]))
+            assert largest_change(histogram(6), iter(pairs), 1) <= policy.sensitivity("histogram")
+            for name, weights in sums.items():
+                values = [*weights, 0]
+                truth = largest_change(lambda table, v=values: [sum(v[x] for x in table)], iter(pairs), 1)
+                assert truth <= policy.sensitivity("sum", attribute=name) <= truth + 3, (theta, row, name)
 
 
 def test_random_policies_of_five_values() -> None:
@@ -177,14 +190,14 @@ def test_linear_queries_count_moves_along_pairs_that_are_no_edges():
     assert sexes.sensitivity("histogram", partition=np.arange(10) % 2) == 0
 
 
-@pytest.mark.parametrize("floats", [False, True])
-def test_random_matrices_are_never_below_brute_force(floats: bool):
+def test_random_matrices_are_never_below_brute_force():
     generator = np.random.default_rng(12)
     domain = Domain({"x": range(5)})
-    for trial in range(3):
+    for trial in range(4):
         edges = [edge for edge in itertools.combinations(range(5), 2) if generator.random() < 0.4] or [(0, 1)]
         policy = Policy.graph(domain, edges, constraints=generator.integers(0, 2, (2, 5)), unbounded=trial % 2 == 0)
-        matrix = generator.integers(-4, 5, (int(generator.integers(1, 9)), 5)) / (10 if floats else 1)
+        # Of integers, and of floats.
+        matrix = generator.integers(-4, 5, (int(generator.integers(1, 9)), 5)) / (1 if trial < 2 else 10)
         rows = [[*constraint.counted.astype(int), 0] for constraint in policy.constraints]
         nodes = policy.secret_graph.node_count
         differences = brute.changes(set(neighbours(edges_of(policy), nodes, 3, rows)), nodes)[:, :5].tolist()
@@ -192,14 +205,14 @@ def test_random_matrices_are_never_below_brute_force(floats: bool):
         changes = [[sum(map(operator.mul, row, change)) for row in exact] for change in differences]
         for norm in (1, 2):
             largest = max((sum(abs(change) ** norm for change in each) for each in changes), default=0)
-            assert largest <= sensitivity(policy, matrix, norm).power
+            assert largest <= sensitivity(policy, matrix, norm).power, (trial, norm)
 
 
 @pytest.fixture(scope="module")
 def compared():
     """Give random policies, queries and norms, each with the largest change by each reading of the definition."""
     found = []
-    for number in range(40):
+    for number in range(30):
         generator = np.random.default_rng([1, number])
         case = brute.random_case(generator)
         differences = {name: brute.changes(pairs, case.nodes) for name, pairs in brute.neighbours(case).items()}
@@ -218,17 +231,15 @@ def test_random_policies_are_never_below_both_readings(compared):
         power == max(largest["printed"], largest["edges"])
         for power, (*_, largest) in zip(powers, compared, strict=True)
     ]
-    assert sum(equal) > 300
+    assert sum(equal) > 200
 
 
 @pytest.mark.parametrize(
     "limits",
     [
         {"_EDGES_TO_LIST": -1},
-        {"FEW_ROWS": 0},
         {"FEW_ROWS": 0, "_ENTRIES_AT_ONCE": 0},
         {"_MOST_WAYS": -1},
-        {"_MOST_KINDS": -1},
         {"_EDGES_TO_LIST": -1, "FEW_ROWS": 0, "_MOST_KINDS": -1},
     ],
     ids=" ".join,
@@ -247,25 +258,25 @@ def test_the_comparison_finds_a_sensitivity_that_is_too_small(compared, monkeypa
     monkeypatch.setattr(known_counts, "_bound_joint_change", lambda *_: LargestChange(Fraction(0), None))
     powers = [sensitivity(policy, query, norm).power for policy, query, norm, _ in compared]
     faults = [power < max(largest.values()) for power, (*_, largest) in zip(powers, compared, strict=True)]
-    assert sum(faults) > 40
+    assert sum(faults) > 30
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_random_constraints_are_never_below_brute_force(example: Example) -> None:
-    generator = np.random.default_rng(5)
-    size = example.domain.size
-    for number in (1, 2, 2):
-        policy = example.policy(constraints=generator.integers(0, 2, (number, size)))
+def test_random_constraints_are_never_below_brute_force() -> None:
+    for number, example in enumerate(EXAMPLES):
+        generator = np.random.default_rng([5, number])
+        size = example.domain.size
+        policy = example.policy(constraints=generator.integers(0, 2, (1 + number % 2, size)))
         records = 3 if size <= 6 else 2
         found = constraint_sensitivity(policy)
         truth = brute_force(policy, records)
-        assert truth <= found.value
+        assert truth <= found.value, example.name
         if found.exact and found.moves <= records:
-            assert truth == found.value
+            assert truth == found.value, example.name
 
 
 def test_the_search_of_the_package_agrees_with_the_definition() -> None:
-    for build, queries in itertools.product(POLICIES.values(), [[], *QUERIES.values()]):
+    for name, queries in itertools.product(("full", "line", "partition", "graph"), [[], *QUERIES.values()]):
+        build = POLICIES[name]
         policy = build(FOUR, constraints=queries)
         expected = {(x, y) for x, y in neighbours(edges_of(policy), 4, 3, queries) if x < y}
         assert {tuple(sorted(pair)) for pair in neighbouring_databases(policy, 3)} == expected
@@ -340,24 +351,21 @@ def test_a_search_that_takes_too_long_says_so():
     assert not minimal_zero_sums(np.ones((600, 2), dtype=np.int64))[1]
 
 
-@pytest.mark.parametrize(
-    ("constraints", "guilty"),
-    [
+def test_contradictory_counts_are_named() -> None:
+    for constraints, guilty in (
         ([([1, 1, 0, 0], 3), ([0, 1, 1, 0], 5)], ()),
         ([([1, 1, 0, 0], 3), ([1, 1, 0, 0], 4)], (0, 1)),
         ([([1, 0, 0, 0], 3), ([0, 0, 1, 0], 9), ([0, 1, 0, 0], 2), ([1, 1, 0, 0], 4)], (0, 2, 3)),
         ([([1, 1, 1, 1], 3), ([1, 0, 0, 0], 4)], (0, 1)),
         ([([0, 0, 0, 0], 1)], (0,)),
         ([([0, 0, 0, 0], 0), [1, 0, 0, 0]], ()),
-    ],
-)
-def test_contradictory_counts_are_named(constraints, guilty: tuple[int, ...]) -> None:
-    if not guilty:
-        assert len(Policy.full(FOUR, constraints=constraints).constraints) == len(constraints)
-        return
-    with pytest.raises(InputError, match=r"constraints\[") as caught:
-        Policy.full(FOUR, constraints=constraints)
-    assert all(f"constraints[{index}] = " in str(caught.value) for index in guilty)
+    ):
+        if not guilty:
+            assert len(Policy.full(FOUR, constraints=constraints).constraints) == len(constraints)
+            continue
+        with pytest.raises(InputError, match=r"constraints\[") as caught:
+            Policy.full(FOUR, constraints=constraints)
+        assert all(f"constraints[{index}] = " in str(caught.value) for index in guilty)
 
 
 def test_a_contradiction_only_in_whole_numbers_is_found() -> None:
@@ -402,7 +410,3 @@ def test_marginal_tables_with_counts() -> None:
         ([0, 1, 0, 0], 3),
         ([0, 0, 0, 1], 4),
     ]
-    with pytest.raises(InputError, match="wrong shape"):
-        marginal_constraints(domain, ["sex"], [1, 2, 3])
-    with pytest.raises(InputError, match="one of age, sex"):
-        marginal_constraints(domain, ["height"])

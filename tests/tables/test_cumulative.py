@@ -13,7 +13,6 @@ from long import mostly_long
 from scipy import integrate, stats
 
 import mechdesign as md
-from mechdesign.errors import InputError
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._queries import _cumulative as cumulative
 from mechdesign.tables._queries import _trees as range_noise
@@ -189,14 +188,6 @@ def test_range_queries() -> None:
         assert answer.interval() == (answer.low, answer.high)
     whole = md.tables.range_query(md.tables.ordered(DENSE, 1, "0.1", rng=1), 0, 63)
     assert (whole.value, whole.standard_error, whole.low, whole.high) == (DENSE.sum(), 0, DENSE.sum(), DENSE.sum())
-    for low, high in ((5, 4), (-1, 3), (0, 64), (1.5, 3), (True, 3)):
-        with pytest.raises(InputError):
-            md.tables.range_query(release, low, high)  # type: ignore[arg-type]
-    for wrong in (0, -0.1, 1.1, "nan"):
-        with pytest.raises(InputError, match="probability"):
-            md.tables.quantile(release, wrong)
-    with pytest.raises(InputError, match="release"):
-        md.tables.cdf(DENSE)  # type: ignore[arg-type]
 
 
 def test_what_a_release_says() -> None:
@@ -258,13 +249,14 @@ def test_a_million_ordered_values() -> None:
     assert abs(float(md.tables.range_query(release, 10, 900_000)) - counts[10:900_001].sum()) < 300
 
 
-@pytest.mark.parametrize("share", [0.3, 0.9, 0.99])
-@pytest.mark.parametrize("outside", ["0.3", "0.1", "0.0955", "0.093", "0.09", "0.05", "0.01"])
-def test_intervals_of_sums_of_two_terms_cover(share: float, outside: str) -> None:
+def test_intervals_of_sums_of_two_terms_cover() -> None:
     scale = 10**6
     noise = range_noise.RangeNoise(Fraction(scale), Fraction(scale))
-    variance = 2 * scale**2 * (1 + share**2)
-    width = float(noise.half_widths(np.array(variance), 2, 1 - Fraction(outside))) / scale
-    # P(|X + sY| > t) for Laplace variables of unit scale.
-    beyond = (np.exp(-width) - share**2 * np.exp(-width / share)) / (1 - share**2)
-    assert beyond <= float(outside)
+    for share, outside in itertools.product(
+        (0.3, 0.9, 0.99), ("0.3", "0.1", "0.0955", "0.093", "0.09", "0.05", "0.01")
+    ):
+        variance = 2 * scale**2 * (1 + share**2)
+        width = float(noise.half_widths(np.array(variance), 2, 1 - Fraction(outside))) / scale
+        # P(|X + sY| > t) for Laplace variables of unit scale.
+        beyond = (np.exp(-width) - share**2 * np.exp(-width / share)) / (1 - share**2)
+        assert beyond <= float(outside), (share, outside)

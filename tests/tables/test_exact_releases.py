@@ -174,8 +174,12 @@ NOISY = {
 }
 
 
-@pytest.mark.parametrize("kind", EXACT)
-def test_each_place_without_noise_is_an_entry_and_is_refused_beside_a_policy_that_protects(kind):
+def test_each_place_without_noise_is_an_entry_and_is_refused_beside_a_policy_that_protects():
+    for kind in EXACT:
+        be_refused_beside_a_policy_that_protects(kind)
+
+
+def be_refused_beside_a_policy_that_protects(kind):
     ledger = md.Ledger()
     found = EXACT[kind](ledger=ledger)
     (entry,) = ledger.entries
@@ -197,8 +201,12 @@ def test_each_place_without_noise_is_an_entry_and_is_refused_beside_a_policy_tha
     assert [each.together for each in other.entries] == [False, True]
 
 
-@pytest.mark.parametrize("kind", NOISY)
-def test_noisy_releases_pass_and_say_what_their_policy_joins(kind):
+def test_noisy_releases_pass_and_say_what_their_policy_joins():
+    for kind in NOISY:
+        pass_and_say_what_the_policy_joins(kind)
+
+
+def pass_and_say_what_the_policy_joins(kind):
     ledger = md.Ledger()
     found = NOISY[kind](ledger=ledger)
     name = "value" if kind in ("ordered", "tree", "hierarchical") else "v"
@@ -291,9 +299,8 @@ def test_groups_of_different_people_do_not_meet():
         NOISY["histogram"](ledger=ledger)
 
 
-@pytest.mark.parametrize("together", [1, None, "yes"])
-def test_insisting_is_true_or_false(together):
-    for release in (*EXACT.values(), *NOISY.values()):
+def test_insisting_is_true_or_false():
+    for release, together in itertools.product((*EXACT.values(), *NOISY.values()), (1, None, "yes")):
         with pytest.raises(InputError, match="together"):
             release(together=together)
 
@@ -409,13 +416,13 @@ def test_a_specification_and_the_command_refuse_and_can_be_told_to_insist(tmp_pa
     given.release({"v": [0]}, ledger=other, together=True)
 
 
-@pytest.mark.parametrize("kind", ["cdf", "quantiles", "ranges"])
-def test_a_cumulative_histogram_of_a_specification_is_entered_under_its_own_policy(kind):
-    more = {"cdf": "", "quantiles": ", probabilities = [0.5]", "ranges": ", ranges = [[0, 2]]"}[kind]
+def test_a_cumulative_histogram_of_a_specification_is_entered_under_its_own_policy():
     head = 'domain.attributes.v = { range = [0, 3] }\npolicy = { kind = "threshold", theta = 2 }\n'
-    ledger = md.Ledger()
-    found = parse(head + f'release = {{ kind = "{kind}", epsilon = 1{more} }}').release({"v": [0, 1]}, ledger=ledger)
-    (entry,) = ledger.entries
-    assert (entry.domain, entry.classes.text()) == (digest_of_domain(LINE), "0*4 1")
-    assert "threshold" in entry.policy
-    assert entry.number == found.release.description.entry
+    for kind, more in (("cdf", ""), ("quantiles", ", probabilities = [0.5]"), ("ranges", ", ranges = [[0, 2]]")):
+        ledger = md.Ledger()
+        release = f'release = {{ kind = "{kind}", epsilon = 1{more} }}'
+        found = parse(head + release).release({"v": [0, 1]}, ledger=ledger)
+        (entry,) = ledger.entries
+        assert (entry.domain, entry.classes.text()) == (digest_of_domain(LINE), "0*4 1"), kind
+        assert "threshold" in entry.policy
+        assert entry.number == found.release.description.entry
