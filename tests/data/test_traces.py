@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.data._movement import read_checkins, read_plt
+from mechdesign.data._degrees import possible_longitudes, within_180
+from mechdesign.data._movement import read_checkins, read_places, read_plt
 from mechdesign.data._trajectories import Trajectory, Visits, to_grid
 from mechdesign.errors import InputError, InterchangedWarning
 from mechdesign.model._domain import Domain
@@ -529,3 +530,25 @@ def test_budgets_in_another_order_say_how_steps_are_counted(tmp_path):
     path.write_text("step,epsilon\n1,0.1\n2,0.2\n")
     with pytest.raises(InputError, match=r"line 2: is out of order.*(?i:write one line for each step from 0)"):
         md.leakage.read_budgets(path)
+
+
+def test_which_longitudes_are_possible_by_their_definition():
+    kinds = ([-180.0, -0.5, 0.0, 179.0, 180.0, 180.5, 360.0], [0.0, 180.0, 180.5, 359.9, 360.0], [180.5], [-0.5])
+    for column in kinds:
+        for how in ("180", "360", None):
+            # Without a negative longitude, or where it is said, they may go from 0 to 360 degrees.
+            east = how == "360" or (how is None and min(column) >= 0)
+            expected = [0 <= x <= 360 if east else -180 <= x <= 180 for x in column]
+            assert possible_longitudes(np.array(column), how).tolist() == expected, (column, how)
+        turned = [x - 360 if x > 180 else x for x in column]
+        assert within_180(np.array(column)).tolist() == turned
+
+
+def test_places_by_key_name_the_row_that_is_wrong(tmp_path):
+    for wrong, says in (("d,91,7", "latitude"), ("d,46,x", "longitude"), ("a,46,8", "has a different place")):
+        path = write(tmp_path / "p.csv", f"id,lat,lon\na,46,7\nb,46,7\n{wrong}\n")
+        with pytest.raises(InputError, match=says) as raised:
+            read_places(path, "id", "lat", longitude="lon")
+        assert raised.value.path == f"{path}, row 3"
+    path = write(tmp_path / "p.csv", "id,lat,lon\na,46,7\nb,47,190\na,46,7\n")
+    assert read_places(path, "id", "lat", longitude="lon") == {"a": (46.0, 7.0), "b": (47.0, -170.0)}

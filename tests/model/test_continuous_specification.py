@@ -224,3 +224,17 @@ def test_without_visits_places_of_answers_are_guesses_too(answers):
     np.testing.assert_array_equal(error[:9], md.distances.euclidean(problem.secrets))
     if answers:
         np.testing.assert_allclose(error[9:], md.distances.euclidean(problem.secrets, problem.observables).T)
+
+
+def test_only_the_guesses_of_an_adversary_include_the_answers():
+    text = """
+        domain.anchors = { columns = 3, rows = 3, width = 3.0, height = 3.0 }
+        observables.grid = { columns = 2, rows = 2, width = 3.0, height = 3.0 }
+        prior.uniform = true
+        cost.distance = "euclidean"
+        privacy = [
+            { kind = "metric", epsilon = 1, distance = "euclidean" }, { kind = "continuous", epsilon = 1 },
+        ]
+    """
+    problem = spec.parse(text).problem()
+    np.testing.assert_array_equal(problem.requirements[0].distance, md.distances.euclidean(problem.secrets))

@@ -81,6 +81,23 @@ def test_numbers_between_values_are_rounded_where_it_says_so(tmp_path):
         rounding.records.indices({"y": [0, 1]})
 
 
+def test_rounding_takes_the_nearest_value_and_nothing_beyond_half_a_step():
+    for low, high, step in ((0, 1, "0.25"), (-3, 3, "1.5"), (10, 10, "1"), (0, 2, "2")):
+        table = f'{{ low = {low}, high = {high}, step = "{step}", round = true }}'
+        records = parse(f"domain.attributes.x = {table}\n{FULL}{HISTOGRAM}").records
+        wide = Fraction(step)
+        values = [low + wide * k for k in range(int((high - low) / wide) + 1)]
+        for number in (low - 2 * wide + wide * Fraction(k, 8) for k in range(int((high - low) / wide) * 8 + 33)):
+            # Of two that are equally near, the larger one; a domain of one value has no step to round to.
+            nearest = min(values, key=lambda value: (abs(value - number), -value))
+            taken = number == low if len(values) == 1 else abs(nearest - number) <= wide / 2
+            if taken:
+                assert records.indices({"x": [float(number)]}).tolist() == [values.index(nearest)], (table, number)
+            else:
+                with pytest.raises(InputError, match="outside the domain"):
+                    records.indices({"x": [float(number)]})
+
+
 # --- policies ------------------------------------------------------------------------------------------------------
 
 
