@@ -86,13 +86,6 @@ def test_warns_if_told_so() -> None:
     assert (len(accountant), accountant.largest()) == (2, 0.0)
 
 
-def test_many_releases_do_not_wear_the_promise_out() -> None:
-    accountant = Accountant(10.0, MILD, MILD)
-    for _ in range(400):
-        accountant.release(0.01)
-    assert accountant.leakage.max() <= leakage.supremum(0.01, MILD, MILD) * (1 + 1e-12)
-
-
 def test_readers_see_whole_histories() -> None:
     accountant = Accountant(100.0, Candidates([MILD, None]), MILD)
     done = threading.Event()

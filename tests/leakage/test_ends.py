@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -260,17 +259,6 @@ def test_the_cache_keeps_words_apart() -> None:
         assert (made.digest, made.lines) == (again.digest, again.lines)
         found[made.digest] = made(1.0)
     assert len(found) == len(set(found.values())) == 2
-
-
-def test_an_accountant_goes_on_after_it_was_saved(tmp_path: Path) -> None:
-    found = leakage.correlations_from_traces(STEPS, 4, ends="mixture")
-    accountant = leakage.Accountant(1.0, found.backward, found.forward)
-    for _ in range(6):
-        accountant.release(0.1)
-    assert float(accountant.forward_leakage[0]) == pytest.approx(0.3881, abs=5e-5)
-    accountant.save(tmp_path / "a.json")
-    again = leakage.Accountant.load(tmp_path / "a.json")
-    assert again.leakage.tolist() == accountant.leakage.tolist()
 
 
 def test_chains_that_change_with_time() -> None:

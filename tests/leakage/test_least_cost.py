@@ -15,7 +15,6 @@ from mechdesign.leakage._best_budgets import best_budgets
 from mechdesign.leakage._budget_program import Program, StateGrid, as_curves, solve
 from mechdesign.leakage._correlations import Varying
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.report import _leakage_figures as leakage_figures
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")]
 
@@ -187,12 +186,6 @@ def test_a_budget_that_buys_nothing_is_not_spent() -> None:
     ]  # fmt: skip
     best = best_budgets(2.0, [([0.0, 0.5], [1.0, 0.0])] * 3)
     assert best.epsilons.tolist() == [0.5] * 3
-
-
-def test_a_plot_shows_them() -> None:
-    best = best_budgets(1.0, [FALLING] * 5, MILD)
-    figure = leakage_figures.leakage_allocation(1.0, 5, MILD, None, best.epsilons)
-    assert [line.get_label() for line in figure.axes[0].lines][-1] == "least cost"
 
 
 def test_directions_that_do_not_fit_are_warned_of_once() -> None:

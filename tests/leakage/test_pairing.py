@@ -38,20 +38,13 @@ def test_a_chain_and_its_reverse_fit(seed: int, n: int, zeros: float) -> None:
     assert mismatch(forward.matrix, backward.matrix) == ""
 
 
-def test_matrices_rounded_for_a_file_fit() -> None:
+def test_rounded_estimated_shifted_and_independent_matrices_fit() -> None:
     forward = chain(3, 30)
-    backward = forward.reverse(forward.stationary())
-    shown = [np.round(each.matrix, 6) + 1e-12 for each in (backward, forward)]
+    shown = [np.round(each.matrix, 6) + 1e-12 for each in (forward.reverse(forward.stationary()), forward)]
     assert mismatch(*(each / each.sum(axis=1, keepdims=True) for each in shown)) == ""
-
-
-def test_estimates_from_traces_fit() -> None:
     traces = [np.random.default_rng(seed).integers(0, 5, 40) for seed in range(30)]
     found = leakage.correlations_from_traces(traces, 5)
     assert mismatch(found.backward.matrix, found.forward.matrix) == ""
-
-
-def test_permutations_and_independence_fit() -> None:
     shift = np.roll(np.eye(4), 1, axis=1)
     assert mismatch(shift.T, shift) == ""
     assert mismatch(np.full((3, 3), 1 / 3), np.full((3, 3), 1 / 3)) == ""

@@ -116,17 +116,6 @@ def test_infinite_horizon() -> None:
     assert long.max() == pytest.approx(total, rel=1e-12)
 
 
-def test_windows_by_hand() -> None:
-    epsilons = np.array([0.1, 0.2, 0.3, 0.4])
-    before, after = leakage.backward(epsilons, STRONG), leakage.forward(epsilons, MILD)
-    assert leakage.window(epsilons, 1, 1, STRONG, MILD) == leakage.temporal(epsilons, STRONG, MILD)[1]
-    assert leakage.window(epsilons, 1, 2, STRONG, MILD) == pytest.approx(before[1] + after[2], rel=1e-15)
-    assert leakage.window(epsilons, 0, 2, STRONG, MILD) == pytest.approx(before[0] + after[2] + 0.2, rel=1e-15)
-    assert leakage.window(epsilons, 0, 3, STRONG, MILD) == pytest.approx(1.0, rel=1e-15)
-    each = [leakage.window(epsilons, start, start + 1, STRONG, MILD) for start in range(3)]
-    assert leakage.windows(epsilons, 2, STRONG, MILD).tolist() == each
-
-
 def test_every_window_is_the_definition() -> None:
     """All windows of random budgets under random chains, from 60 digits of the loss over subsets of columns."""
     rng = np.random.default_rng(8)
@@ -152,15 +141,6 @@ def test_every_window_is_the_definition() -> None:
             assert (found.window, found.window_independent) == pytest.approx((max(truths), max(sums)), rel=1e-12)
             assert (found.event, found.event_independent) == pytest.approx((max(largest[1]), max(epsilons)), rel=1e-12)
             assert found.user == found.user_independent == pytest.approx(sum(epsilons), rel=1e-12)
-
-
-def test_table_2() -> None:
-    found = leakage.guarantees(np.full(10, 0.1), 3, IDENTITY, IDENTITY)
-    assert found.event_independent == 0.1
-    assert found.event == pytest.approx(1.0)
-    assert found.window_independent == pytest.approx(0.3)
-    assert found.window == pytest.approx(1.0)
-    assert found.user == found.user_independent == pytest.approx(1.0)
 
 
 def test_truth_stays_below_the_recursion() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import BudgetWarning, InputError, SmoothedChainWarning
+from mechdesign.errors import BudgetWarning, SmoothedChainWarning
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage._correlations import Candidates, Varying
 from mechdesign.leakage._loss import LossFunction
@@ -100,24 +100,3 @@ def test_a_chain_keeps_its_counts_and_nobody_can_change_them() -> None:
     stays = md.MarkovChain.from_counts([[0, 3], [0, 0]], ends="stay")
     assert stays.counts is not None
     assert stays.counts.tolist() == [[0, 3], [0, 0]]
-
-
-def test_no_remedy_leads_to_smoothing() -> None:
-    told = []
-    for wrong in (
-        lambda: md.MarkovChain.from_traces([[0, 1]], n=3),
-        lambda: md.MarkovChain.from_counts([[0, 0], [1, 1]], ends="any"),
-        lambda: md.MarkovChain(np.array([[1.0, 0.0], [1.0, 0.0]])).reverse([1.0, 0.0]),
-        lambda: md.MarkovChain(np.eye(2)).stationary(),
-        lambda: np.asarray(md.leakage.OpenChain([[0, 1], [0, 0]], "any")),
-        lambda: md.leakage.correlations_from_traces([[0, 1]], 2, initial=[0.5, 0.5]),
-    ):
-        with pytest.raises(InputError) as caught:
-            wrong()
-        told.append(str(caught.value))
-    with pytest.warns(BudgetWarning) as heard:
-        md.leakage.constant_budget(1.0, np.eye(2))
-    told += [str(each.message) for each in heard]
-    assert not [text for text in told if "smooth" in text]
-    assert "1 on the diagonal" in told[0]
-    assert 'ends="stay"' in told[0]

@@ -180,14 +180,6 @@ def test_three_thousand_releases_both_ways():
     assert leakage.temporal(np.full(3000, spent * (1 + 1e-9)), near, near).max() > 1.0
 
 
-def test_a_schedule_of_least_cost_is_accepted():
-    curve = ([0.0, 0.5, 1.0], [1.0, 0.4, 0.3])
-    best = leakage.best_budgets(1.0, [curve] * 6, MILD, MILD, tolerance=0.05)
-    accountant = Accountant(1.0, MILD, MILD)
-    for epsilon in best.epsilons.tolist():
-        accountant.release(epsilon)
-
-
 def test_the_largest_is_accepted_each_time():
     rng = np.random.default_rng(3)
     for back, ahead in itertools.product((None, MILD, IDENTITY), (None, IDENTITY, MILD)):

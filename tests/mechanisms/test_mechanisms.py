@@ -303,20 +303,6 @@ def test_pairs_within_the_hull_of_the_graph_are_protected_however_large_epsilon_
     assert realised(numerators[3:], 62, PairBound.graph(Fraction(300), 2, np.array([[0, 1]]))) <= 300
 
 
-def test_the_checker_can_fail() -> None:
-    mechanism = md.mechanisms.PlanarIsotropic(1, BLOCK, md.graphs.complete(9))
-    numerators = mechanism.channel(AROUND).numerators.copy()
-    assert check(numerators, 62, bound(mechanism)) is None
-    ratio = numerators[0] / numerators[8]
-    tight, loose = int(ratio.argmax()), int(np.abs(ratio - 1).argmin())
-    moved = numerators[0, tight] // 10**11
-    numerators[0, tight] += moved
-    numerators[0, loose] -= moved
-    violation = check(numerators, 62, bound(mechanism))
-    assert violation is not None
-    assert (violation.source, violation.observable) == (0, tight)
-
-
 def test_masses_that_break_the_policy_are_not_certified() -> None:
     rows = np.array([[0.75, 0.25], [0.25, 0.75]])
     edges = np.array([[0, 1]])
@@ -429,18 +415,6 @@ def test_the_hull_has_the_smaller_volume_and_in_the_plane_the_smaller_error() ->
         assert laplace.hull(0).norm(isotropic.hull(0).vertices).max() <= 1 + 1e-9
         errors = [np.linalg.norm(m.sample(0, 10_000, 1) - points[0], axis=1).mean() for m in (isotropic, laplace)]
         assert errors[0] < errors[1]
-
-
-def test_in_ten_dimensions_a_thin_hull_has_the_smaller_volume_but_the_larger_error() -> None:
-    """Noise of Gamma(d + 1) radius along a thin prism is (d + 1) / 2 long on average, Laplace noise about √(2d)."""
-    tips = 1e-3 * np.eye(9)
-    points = np.block([[np.zeros((1, 10))], [np.ones((18, 1)), np.concatenate((tips, -tips))]])
-    g = md.graphs.from_edges(19, [(0, tip) for tip in range(1, 19)])
-    isotropic, laplace = md.mechanisms.PlanarIsotropic(1, points, g), md.mechanisms.Laplace(1, points, g)
-    assert isotropic.hull(0).volume < 1e-20 * laplace.hull(0).volume
-    errors = [np.linalg.norm(m.sample(0, 20_000, 1), axis=1).mean() for m in (isotropic, laplace)]
-    assert errors[0] == pytest.approx(5.5, rel=0.03)
-    assert errors[1] < 4.6
 
 
 def test_sizes_and_seeds() -> None:

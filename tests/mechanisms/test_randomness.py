@@ -60,11 +60,3 @@ def test_exact_samplers_draw_from_the_operating_system(drawn: list[int]) -> None
 def test_a_draw_takes_eight_bytes_of_its_own(drawn: list[int]) -> None:
     CHANNEL.sample(0, 50)
     assert drawn == [400]
-
-
-def test_this_test_can_fail(drawn: list[int]) -> None:
-    with pytest.raises(AssertionError, match="a generator was made"):
-        CHANNEL.sample(0, 50, rng=1)
-    with pytest.raises(AssertionError, match="a generator was made"):
-        md.mechanisms.PlanarIsotropic(1, GRID, BLOCK).sample(0)
-    assert drawn == []

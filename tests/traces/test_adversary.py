@@ -42,33 +42,6 @@ def test_other_beliefs_against_all_paths() -> None:
         assert beliefs.log_evidence.sum() == pytest.approx(np.log(evidence))
 
 
-def test_the_right_model_explains_the_outputs_best_on_average() -> None:
-    trace = Trace(strip(4), md.graphs.line(4), 3, ring(4, 0.9), INITIAL, rng=3)
-    rng = np.random.default_rng(3)
-    right, wrong = Adversary(ring(4, 0.9), INITIAL), Adversary(np.full((4, 4), 0.25), np.full(4, 0.25))
-    gains = []
-    for _ in range(40):
-        again = trace.restart(rng=rng)
-        state = int(rng.choice(4, p=INITIAL))
-        releases = []
-        for _ in range(5):
-            releases.append(again.step(state))
-            state = int(rng.choice(4, p=ring(4, 0.9)[state]))
-        gains.append(right.watch(releases).log_evidence.sum() - wrong.watch(releases).log_evidence.sum())
-    assert np.mean(gains) > 3 * np.std(gains) / np.sqrt(len(gains))
-
-
-def test_smoothing_helps_whoever_waits() -> None:
-    distance = md.distances.euclidean(strip(4))
-    late, now = [], []
-    for seed in range(30):
-        trace = Trace(strip(4), md.graphs.line(4), 1, ring(4), INITIAL, rng=seed)
-        beliefs = Adversary(ring(4), INITIAL).watch([trace.step(s) for s in (0, 1, 1, 2)])
-        now.append(beliefs.expected_error(distance).sum())
-        late.append(beliefs.expected_error(distance, "smoothed").sum())
-    assert np.mean(late) < np.mean(now)
-
-
 def test_expected_errors_are_those_of_the_optimal_attack() -> None:
     stage = Trace(strip(4), md.graphs.line(4), 1, ring(4), INITIAL).table(1)[0]
     distance = md.distances.euclidean(strip(4))

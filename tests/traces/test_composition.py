@@ -25,13 +25,6 @@ def test_epsilons_add_up_and_common_edges_remain() -> None:
     assert set(common.edges) == {(0, 1), (2, 3)}
 
 
-def test_the_same_graph_stays() -> None:
-    # PGLP, Lemma 2: (Tε, G).
-    epsilon, common = compose_graphs([0.1] * 10, [md.graphs.line(5)] * 10)
-    assert epsilon == 1
-    assert nx.utils.graphs_equal(nx.Graph(common), md.graphs.line(5))
-
-
 def hops(graph: nx.Graph, nodes: int) -> NDArray[np.float64]:
     """Return the number of edges between any two nodes by shortening paths over each node, infinite without a path."""
     steps = np.full((nodes, nodes), np.inf)
@@ -64,13 +57,6 @@ def test_the_common_graph_joins_those_whom_all_releases_hide_from_each_other() -
         assert set(common) == {node for node in range(nodes) if spent[node, node] == 0}
         kept, lost = kept + len(hidden), lost + graphs[0].number_of_edges() - len(hidden)
     assert min(kept, lost) > 100
-
-
-def test_nodes_that_a_constrained_domain_lacks_are_in_no_intersection() -> None:
-    whole = md.graphs.complete(4)
-    _, common = compose_graphs([1, 1], [md.graphs.constrain(whole, [0, 1, 2]), md.graphs.constrain(whole, [1, 2, 3])])
-    assert sorted(common) == [1, 2]
-    assert list(common.edges) == [(1, 2)]
 
 
 def test_the_overall_level_of_the_running_example() -> None:

@@ -23,19 +23,6 @@ def test_filter_and_smoothing_agree_with_all_paths(seed: int, n: int, steps: int
     np.testing.assert_allclose(smooth(initial, matrix, logarithm(likelihoods)), smoothed, rtol=1e-12, atol=1e-300)
 
 
-def test_the_last_smoothed_belief_is_the_filtered_one() -> None:
-    initial, matrix, likelihoods = random_model(np.random.default_rng(1), 5, 7)
-    logs = logarithm(likelihoods)
-    np.testing.assert_allclose(smooth(initial, matrix, logs)[-1], forward(initial, matrix, logs).posteriors[-1])
-
-
-def test_two_nodes_that_were_snapped() -> None:
-    # exp(-|z|)/2 snapped to 0 or 1: the mass of a state's own half line is 1 - exp(-1/2)/2, not its density.
-    own = 1 - np.exp(-0.5) / 2
-    found = forward([0.5, 0.5], np.eye(2), np.log([[own, 1 - own]]))
-    assert found.posteriors[0, 0] == pytest.approx(0.6967, abs=5e-5)
-
-
 def test_densities_serve_as_well_as_probabilities() -> None:
     initial, matrix, likelihoods = random_model(np.random.default_rng(2), 4, 4)
     scale = np.array([[3.0], [1e200], [1e-200], [7.0]])

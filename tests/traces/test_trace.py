@@ -20,11 +20,6 @@ from mechdesign.traces._trace import Trace
 MECHANISMS: list[Any] = ["planar-isotropic", "laplace", "lp"]
 
 
-def test_two_nodes() -> None:
-    trace = Trace(strip(2), md.graphs.complete(2), 1, np.eye(2), [0.5, 0.5], rng=1)
-    assert trace.step(0).posterior.max() == pytest.approx(0.6967, abs=5e-5)
-
-
 def reference(
     outputs: tuple[int, ...], n: int, initial: np.ndarray, matrix: np.ndarray, g: nx.Graph, delta: float | None
 ) -> tuple[list[np.ndarray], np.ndarray, float]:
