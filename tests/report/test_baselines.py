@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from report_examples import city
+from report_examples import city, leave_pictures_blank
 
 import mechdesign as md
 from mechdesign.certify import _privacy as privacy
@@ -80,9 +80,10 @@ def test_planar_laplace_follows_the_tightest_bound():
     assert found.tight[1] <= 0.6 * (1 + 1e-6)
 
 
-def test_without_places_there_is_no_planar_laplace_and_its_sentence_is_not_there():
+def test_without_places_there_is_no_planar_laplace_and_its_sentence_is_not_there(monkeypatch):
+    leave_pictures_blank(monkeypatch)
     graph = nx.Graph([(0, 1), (1, 2), (3, 4)])
-    problem = md.Problem(np.full(5, 0.2), 1 - np.eye(5), [md.GraphPrivacy("0.5", graph)])
+    problem = md.Problem(np.full(5, 0.2), 1 - np.eye(5), [md.GraphPrivacy("1/3", graph)])
     found = {item.name: item for item in baselines(problem)}
     assert set(found) == {"exponential mechanism", "exponential mechanism, remapped", NO_INFORMATION}
     # Components share no answer: zeros are kept.
@@ -91,6 +92,9 @@ def test_without_places_there_is_no_planar_laplace_and_its_sentence_is_not_there
     page = html(made.problem, made.channel, made.certificate)
     assert "Planar Laplace noise" not in page
     assert "exponential mechanism draws" in page
+    # A fraction in an exponent stands in brackets.
+    assert "e^(1/3) p(o|t)" in page
+    assert "e^1/3 " not in page
 
 
 def test_worst_costs_are_not_below_expected_ones_and_nothing_is_remapped():
@@ -121,18 +125,24 @@ def test_forbidden_answers_are_given_by_no_baseline():
         assert np.isfinite(item.cost)
 
 
-def test_all_of_them_stand_beside_the_design_in_the_report():
-    problem, made, certificate = city()
-    page = html(problem, made, certificate)
-    for item in baselines(problem):
-        assert f'<th scope="row">{item.name}' in page
-    assert '<th scope="row"><strong>this design</strong>' in page
-    costs = reference_costs(problem, baselines(problem))
+def test_all_of_them_stand_beside_the_design_with_their_numbers():
+    problem, made, found = city()
+    others = baselines(problem)
+    rows = {row[0]: row[1:] for row in side_by_side(problem, made, found, others)}
+    tight = tuple(each.realised for each in found.requirements if not each.at_least)
+    expected = {item.name: (item.channel, item.tight) for item in others} | {"this design": (made, tight)}
+    assert set(rows) == set(expected)
+    for name, (channel, levels) in expected.items():
+        cost = float(problem.prior @ (problem.cost * channel.matrix).sum(axis=1))
+        assert [float(text) for text in rows[name][0].split(", ")] == pytest.approx(levels, rel=1e-3), name
+        assert float(rows[name][1].split()[0]) == pytest.approx(cost, rel=1e-3), name
+    costs = reference_costs(problem, others)
     assert costs[0].name == "no privacy: the best answer for each secret"
     assert costs[0].cost == 0
 
 
-def test_squares_are_shown_with_their_root():
+def test_squares_are_shown_with_their_root(monkeypatch):
+    leave_pictures_blank(monkeypatch)
     problem = grid(0.8, power=2)
     made = md.design(problem)
     page = html(problem, made.channel, made.certificate)
@@ -168,12 +178,3 @@ def test_without_the_euclidean_distance_noise_keeps_the_bounds_of_the_anchors():
     for item in baselines(problem):
         assert not item.name.startswith("planar Laplace on the coordinates")
         assert item.tight == (asked.least_epsilon(item.channel),)
-
-
-def test_a_fraction_in_an_exponent_stands_in_brackets():
-    graph = nx.path_graph(3)
-    cost = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
-    made = md.design(md.Problem([1 / 3] * 3, cost, [md.GraphPrivacy("1/3", graph)]))
-    page = html(made.problem, made.channel, made.certificate)
-    assert "e^(1/3) p(o|t)" in page
-    assert "e^1/3 " not in page

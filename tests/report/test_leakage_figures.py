@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+from long import mostly_long
 from matplotlib.figure import Figure
 
 from mechdesign import leakage
@@ -27,7 +28,7 @@ FIGURES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", FIGURES)
+@pytest.mark.parametrize("number", mostly_long(FIGURES, 4))
 def test_every_figure_can_be_drawn(number: str) -> None:
     figure = FIGURES[number]()
     assert isinstance(figure, Figure)
