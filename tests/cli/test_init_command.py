@@ -12,7 +12,6 @@ import pytest
 from cli_examples import assert_wrong_usage, flat, well, write
 
 import mechdesign as md
-from mechdesign.data._movement import read_checkins
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.specification._origin import without_comments
 from mechdesign.specification._proposal import LEVELS, noise_cost, worthwhile_epsilon
@@ -112,19 +111,12 @@ def test_a_proposal_names_columns_and_data_and_no_user_and_no_folder_above(data:
     assert_wrong_usage({"design zoe.toml -o out": says})
 
 
-def test_parquet_is_read(data: str) -> None:
+def test_parquet_is_read() -> None:
     arrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet as parquet
 
-    names = ("user", "latitude", "longitude", "time")
-    columns = {name: [row[place] for row in ROWS] for place, name in enumerate(names)}
+    columns = {name: [row[place] for row in ROWS] for place, name in enumerate(("user", "latitude", "longitude"))}
     parquet.write_table(arrow.table(columns), "data.parquet")
-    found = read_checkins("data.parquet", time="time")
-    again = read_checkins(data, "User ID", "Lat", longitude="Lng", time="UTC time")
-    assert [trace.user for trace in found] == [trace.user for trace in again]
-    for one, other in zip(found, again, strict=True):
-        np.testing.assert_allclose(one.latitude, other.latitude, atol=1e-6)
-        np.testing.assert_array_equal(one.time, other.time)
     well("init", "data.parquet", "--cells", 9, "-o", "made.toml")
     assert proposed().secrets.size >= 6
 
@@ -253,23 +245,6 @@ def test_a_table_of_places_is_joined() -> None:
         given = md.read_spec("specs/made.toml")
         assert 6 <= given.problem().secrets.size <= 12
         assert any(note.endswith(" points of 3 user(s) counted") for note in given.notes)
-
-
-def test_places_are_counted_by_their_key() -> None:
-    table("places.csv", "id,lat,lon", ["p1,48.2,16.3", "p2,48.3,16.4"])
-    table("visits.csv", "user,venue", ["a,p1", "a,p2", "b,p1"])
-    box = "domain.grid = { columns = 2, rows = 1, south = 48.1, north = 48.4, west = 16.25, east = 16.45 }"
-    where = '{ path = "places.csv", key = "id", latitude = "lat", longitude = "lon" }'
-    text = (
-        f'{box}\nprior.checkins = {{ path = "visits.csv", place = "venue", places = {where} }}\ncost.distance = '
-        '"euclidean"\nprivacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]'
-    )
-    np.testing.assert_allclose(md.specification.parse(text, ".").problem().prior, [2 / 3, 1 / 3])
-    table("places.csv", "id,lat,lon", ["p1,48.2,16.3"])
-    with pytest.raises(md.errors.SpecificationError, match="line 3 venue is not in the table of places; found a9"):
-        md.specification.parse(text, ".").problem()
-    with pytest.raises(md.errors.SpecificationError, match=r"prior\.checkins\.places: is missing"):
-        md.specification.parse(text.replace(f", places = {where}", ""), ".").problem()
 
 
 # --- wrong usage ---

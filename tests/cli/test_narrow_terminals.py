@@ -7,10 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import rich.text
 from cli_examples import run, well, write
-
-from mechdesign.cli._console import EscapedTable, Text, output, table, wrap_text
 
 SMALL = (
     "design s.toml -o {}again --no-report",
@@ -86,27 +83,3 @@ def test_no_word_is_broken_at_80_columns(width: Width, commands: tuple[str, ...]
             # A path is never broken, however long it is.
             fits = len(line.rstrip()) <= 80 or len(line.split()[-1]) > 60
             assert fits or line.startswith("mechdesign ") or " " not in line.strip(), (command, line)
-
-
-def test_texts_are_wrapped_below_their_start_and_keep_their_words() -> None:
-    for text, columns, lines in (
-        ("files     city: channel.npz, a.json", 30, ["files     city: channel.npz,", " " * 10 + "a.json"]),
-        ("- one two three", 9, ["- one two", "  three"]),
-        # Commands between backticks stay on one line.
-        ("Then run `mechdesign verify city`.", 26, ["Then run", "`mechdesign verify city`."]),
-    ):
-        assert wrap_text(rich.text.Text(text), columns).plain.splitlines() == lines
-    for text in ("", " ", "a", "a" * 200, "\n", "a\n\nb", "  " * 80, "ε " * 100, "`" * 90, "` " * 90):
-        for columns in (1, 2, 10, 80):
-            assert wrap_text(rich.text.Text(text), columns).plain.split() == text.split()
-    said = Text.assemble(("Private.", "bold"), " Answers are far off")
-    assert any(span.style == "bold" for span in wrap_text(said, 12).spans)
-
-
-def test_tables_too_wide_for_their_words_become_blocks(width: Width, capsys: pytest.CaptureFixture[str]) -> None:
-    width(20)
-    shown: EscapedTable = table("name", "first number", "second")
-    shown.add_row("a" * 15, "b" * 10, "c" * 10)
-    output().print(shown)
-    lines = [line.rstrip() for line in plain(capsys.readouterr().out).splitlines()]
-    assert lines == ["a" * 15, "  first number:", "  " + "b" * 10, "  second: " + "c" * 10]

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from cli_examples import assert_wrong_usage, flat, run, well, write
 
@@ -134,34 +133,6 @@ def test_files_of_a_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("2, of 2, 1 secrets" in shown, "hull" in shown) == (True, False)
     assert sorted(path.name for path in Path("out").iterdir()) == ["policy-edges.csv", "policy.json"]
     assert facts(LABELS)["hull"] is None
-
-
-@pytest.mark.slow
-def test_a_real_city(data_folder: Path) -> None:
-    path = data_folder / "foursquare_nyc_marc/specific_train.csv"
-    text = f"""
-    [domain]
-    grid = {{ columns = 20, rows = 15, south = 40.5, north = 41.0, west = -74.3, east = -73.6 }}
-    [prior]
-    checkins = {{ path = "{path}", user = "label", latitude = "lat", longitude = "lon" }}
-    smoothing = 0
-    [cost]
-    distance = "euclidean"
-    [[privacy]]
-    kind = "graph"
-    epsilon = 1
-    blocks = 3
-    [policy]
-    delta = 0.1
-    """
-    found = facts(text)
-    problem = spec.parse(text).problem()
-    possible = graphs.delta_set(problem.prior, 0.1)
-    graph = graphs.constrain(graphs.blocks(problem.secrets, 3), possible)
-    assert found["nodes"] == len(possible) == 300 - len(found["excluded"])
-    assert found["exposed"]["component"] == graphs.exposed(problem.secrets, graph, "component").tolist()
-    assert np.isclose(found["hull"]["volume"], graphs.sensitivity_hull(problem.secrets, graph).volume)
-    well("policy", write(text), "--plot", "p.svg")
 
 
 def test_a_policy_graph_without_an_edge_warns_once() -> None:

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,6 @@ from mechdesign.errors import ExportError
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
-from mechdesign.synthesis import _design as design
-from mechdesign.traces import _planner as planner
 from mechdesign.traces import _released as files
 from mechdesign.traces._composition import compose
 from mechdesign.traces._stage import Stage
@@ -201,17 +198,6 @@ def test_seeds_are_for_rehearsals() -> None:
     assert b'"seed"' not in everything
 
 
-def test_each_step_may_have_its_own_budget() -> None:
-    write_file("step,epsilon\n0,0.5\n1,0.25\n2,0.25\n3,1\n4,2\n5,9\n", "b.csv")
-    text = SPECIFICATION.replace("epsilon = 0.5", 'epsilon = { budgets = "b.csv" }')
-    result = well("release", *write(text), "--json")
-    assert [step["epsilon"] for step in steps()] == ["0.5", "0.25", "0.25", "1", "2"]
-    assert json.loads(result.stdout)["composition"]["epsilon"] == "4"
-    write(text, WALK * 2)
-    says = "ends before the trace; found 6; must be a budget for each of 10 steps"
-    assert_wrong_usage({"release s.toml t.csv --overwrite": says})
-
-
 def test_places_instead_of_states() -> None:
     result = well("release", *write(SPECIFICATION + "snap = false\n"), "--truth", "mine")
     assert "They are a rehearsal; never publish them" in flat(result.stderr)
@@ -230,39 +216,6 @@ def test_a_line_of_places() -> None:
     well("release", *write(text, "state\n0\n4\n2\n"))
     assert list(outputs()[0]) == ["step", "state", "label", "x"]
     assert present() == PUBLIC
-
-
-@pytest.mark.slow
-def test_a_real_trace(data_folder: Path) -> None:
-    path = data_folder / "foursquare_nyc_marc/specific_train.csv"
-    with path.open() as file:
-        rows = [row for row in csv.DictReader(file) if row["label"] == "6"][:12]
-    walk = "lat,lon,day\n" + "".join(f"{row['lat']},{row['lon']},{row['day']}\n" for row in rows)
-    text = f"""
-    [domain]
-    grid = {{ columns = 12, rows = 9, south = 40.5, north = 41.0, west = -74.3, east = -73.6 }}
-    [prior]
-    checkins = {{ path = "{path}", user = "label", latitude = "lat", longitude = "lon" }}
-    smoothing = 0.01
-    [cost]
-    distance = "euclidean"
-    [[privacy]]
-    kind = "graph"
-    epsilon = 1
-    blocks = 3
-    [policy]
-    delta = 0.05
-    [release]
-    mechanism = "lp"
-    transition = {{ estimated = true, smoothing = 0.01 }}
-    history = "others"
-    """
-    result = well("release", *write(text, walk), "--json")
-    assert "user(s) counted" in result.stderr
-    assert json.loads(result.stdout)["steps"] == 12
-    assert all(step["certificate"]["holds"] for step in steps())
-    assert any(step["added"] for step in steps())
-    assert set(outputs()[0]) == {"step", "state", "label", "x", "y", "latitude", "longitude"}
 
 
 # --- what goes wrong ---
@@ -444,16 +397,3 @@ def test_wrong_usage() -> None:
     assert_wrong_usage(lines)
     write_file("1\n", "t.csv")
     assert_wrong_usage({"release far.toml t.csv": "t.csv, step 0: cannot be the true state"})
-
-
-def test_steps_that_are_not_optimal_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "was asked for" not in well("release", *write(LP, "0\n")).stderr
-    synthesise = design.synthesise
-
-    def hurried(*arguments: Any) -> Any:
-        made = synthesise(*arguments)
-        return replace(made, certificate=replace(made.certificate, relative_gap=2e-06))
-
-    monkeypatch.setattr(planner, "synthesise", hurried)
-    said = well("release", *write(LP, "0\n"), "--overwrite").stderr
-    assert "at the worst step the cost is proved to within 2e-06 of the least possible; the tolerance is 1e-06" in said

@@ -101,11 +101,9 @@ def test_counts_of_other_matrices_are_not_used_and_that_is_said(copied: Path, sm
     leak = ("leakage", "--epsilon", 0.1, "--steps", 3, "--forward")
     write("0.5,0.5\n0.25,0.75\n", "c/forward.csv")
     assert "belongs to other matrices" in well(*leak, "c/forward.csv").stderr
-    # A matrix under another name is the same matrix, and so is one that a link leads to.
+    # A matrix under another name is the same matrix.
     shutil.copy(smoothed / "forward.csv", "c/P.csv")
-    Path("l.csv").symlink_to("c/P.csv")
-    for name in ("c/P.csv", "l.csv"):
-        assert "smoothing 0.1" in well(*leak, name).stderr
+    assert "smoothing 0.1" in well(*leak, "c/P.csv").stderr
     (copied / CHAIN_COUNTS).unlink()
     assert "smoothing" not in well(*leak, "c/P.csv").stderr
 

@@ -7,19 +7,16 @@ import json
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from cli_examples import SPECIFICATION, flat, run, well, write
 
 import mechdesign as md
-from mechdesign.certify import Evidence, certify, second_verifier
-from mechdesign.certify import _bundle as bundle
 from mechdesign.certify import _verify as verify
+from mechdesign.certify import second_verifier
 from mechdesign.certify._stated import Stated
 from mechdesign.report import _saving as saving
 
@@ -38,70 +35,31 @@ def test_what_is_proved_and_what_is_not(made: Path) -> None:
     assert "in the files, and not proved\n- labels and places in channel.npz" in shown
 
 
-# --- tampering ---
-
-Change = Callable[[dict[str, Any]], None]
-
-
-def _rewrite(folder: Path, change: Change) -> None:
-    """Change the arrays of the channel, and leave all digests as they were."""
-    with np.load(folder / "channel.npz") as archive:
+def test_what_was_tampered_with_is_found(made: Path) -> None:
+    with np.load(made / "channel.npz") as archive:
         arrays = dict(archive)
-    change(arrays)
-    with zipfile.ZipFile(folder / "channel.npz", "w") as archive:
+    row = arrays["numerators"][2].copy()
+    arrays["numerators"][2] = np.where(np.arange(4) == row.argmax(), 2**62, 0)
+    with zipfile.ZipFile(made / "channel.npz", "w") as archive:
         for name, array in arrays.items():
             content = io.BytesIO()
             np.save(content, array)
             archive.writestr(f"{name}.npy", content.getvalue())
-
-
-def _shift(arrays: dict[str, Any]) -> None:
-    row = arrays["numerators"][2].copy()
-    arrays["numerators"][2] = np.where(np.arange(4) == row.argmax(), 2**62, 0)
-
-
-def _nearer(arrays: dict[str, Any]) -> None:
-    arrays["requirement_0_distance"] = arrays["requirement_0_distance"] / 2
-
-
-def _prior(arrays: dict[str, Any]) -> None:
-    arrays["prior"] = arrays["prior"][::-1]
-
-
-@pytest.mark.parametrize("change", [_shift, _nearer, _prior])
-def test_what_was_tampered_with_is_found(made: Path, change: Change) -> None:
-    _rewrite(made, change)
     result = run("verify", made)
     assert (result.exit_code, "does not match its digest" in result.stderr) == (1, True)
     found = json.loads(run("verify", made, "--json").stdout)
     assert found["holds"] is False
-    if change is not _prior:
-        s, t = found["pair"]
-        labels = ["home", "work", "pub", "gym"]
-        assert f"Worst pair: secrets {s} ({labels[s]}) and {t} ({labels[t]})" in flat(result.stderr)
+    s, t = found["pair"]
+    labels = ["home", "work", "pub", "gym"]
+    assert f"Worst pair: secrets {s} ({labels[s]}) and {t} ({labels[t]})" in flat(result.stderr)
 
 
 def test_an_epsilon_that_was_changed(made: Path) -> None:
     path = made / "certificate.json"
     path.write_text(path.read_text().replace('"epsilon": "0.7"', '"epsilon": "0.6"'))
     result = run("verify", made)
-    assert result.exit_code == 1
+    assert (result.exit_code, "Worst pair" in result.stderr) == (1, True)
     assert "does not match its own digest" in result.stderr
-    assert "Worst pair" in result.stderr
-
-
-def test_a_forger_who_repairs_the_digests_is_caught(made: Path) -> None:
-    evidence = bundle.read(made).evidence
-    numerators = np.zeros_like(evidence.numerators)
-    np.fill_diagonal(numerators, 2**62)
-    forged = Evidence(
-        numerators, 62, evidence.prior, evidence.cost, evidence.objective, evidence.requirements, evidence.multipliers
-    )
-    assert not certify(forged).holds
-    bundle.write(made, bundle.encode(forged, bundle.read(made).certificate))
-    result = run("verify", made)
-    assert result.exit_code == 1
-    assert "requirements[0] (metric privacy, epsilon 0.7) does not hold" in result.stderr
 
 
 # --- reading ---

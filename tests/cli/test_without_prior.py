@@ -203,12 +203,6 @@ def test_and_the_same_pictures(drawn: None, tmp_path: Path) -> None:
     assert "<path" in Path("command/report.html").read_text()
 
 
-def test_a_changed_channel_gives_another_folder() -> None:
-    for name, counts in (("a", [1, 2, 3]), ("b", [8, 1, 1])):
-        design_of(counts).save(name, prior=False)
-    assert contents("a")["channel.npz"] != contents("b")["channel.npz"]
-
-
 def test_a_graph_made_from_steps_stays_and_the_export_says_so() -> None:
     made = md.design(md.Problem(md.Prior.from_counts([5, 2, 1]), COST, [md.GraphPrivacy(1.0, nx.path_graph(3))]))
     for steps, says in (("[[privacy]]\ntransitions = { estimated = true }\n", True), ("", False)):
