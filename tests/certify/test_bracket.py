@@ -1,3 +1,5 @@
+"""The lower bound: against fractions, against the Lagrangian by its definition, and against a solver."""
+
 from __future__ import annotations
 
 import math
@@ -6,113 +8,44 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from bracket_examples import by_the_second, case, constant_channel, exact_bound, lagrangian, several
 from scipy.optimize import linprog
 
+from mechdesign.certify import _bracket as bracket
+from mechdesign.certify import second_verifier
 from mechdesign.certify._bracket import _sums, lower_bound
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._costs import expected_cost, worst_cost
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
-from mechdesign.certify._exponential import exp_upper
 from mechdesign.certify._stated import Stated
 from mechdesign.errors import CertificateError
 
 ONE = 2**62
 
 
-def constant_channel(n: int, m: int) -> np.ndarray:
-    """Return the channel that always gives observable 0."""
-    numerators = np.zeros((n, m), dtype=np.int64)
-    numerators[:, 0] = ONE
-    return numerators
+def test_below_the_exact_value_and_close() -> None:
+    for seed in range(120):
+        evidence = case(seed)
+        found = Fraction(lower_bound(evidence))
+        true, magnitude = exact_bound(evidence)
+        assert found <= max(true, 0), seed
+        assert found >= true - magnitude / 10**14, seed
 
 
-def exact_bound(evidence: Evidence) -> tuple[Fraction, Fraction]:
-    """Return the bound in fractions, and the sum of all the terms' magnitudes that it was made from."""
-    n, m = evidence.numerators.shape
-    multipliers = evidence.multipliers
-    assert multipliers is not None
-    prior = [Fraction(w) for w in evidence.prior.tolist()]
-    weights = prior
-    if evidence.objective == "worst" and multipliers.weights is not None:
-        weights = [Fraction(w) for w in multipliers.weights.tolist()]
-    allowed = [[o for o in range(m) if math.isfinite(evidence.cost[s, o])] for s in range(n)]
-    reduced = {(s, o): Fraction(0) for s in range(n) for o in range(m)}
-    reduced |= {(s, o): weights[s] * Fraction(float(evidence.cost[s, o])) for s in range(n) for o in allowed[s]}
-    size = {key: abs(value) for key, value in reduced.items()}
-    constant = Fraction(0)
-
-    def add(key: tuple[int, int], value: Fraction) -> None:
-        reduced[key] += value
-        size[key] += abs(value)
-
-    for claim, entry in zip(evidence.claims(), multipliers.requirements, strict=True):
-        if isinstance(entry, PairMultipliers):
-            assert isinstance(claim, PairBound)
-            pairs = zip(claim.sources.tolist(), claim.targets.tolist(), strict=True)
-            factors = dict(zip(pairs, exp_upper(claim.epsilon, claim.weights).tolist(), strict=True))
-            columns = (entry.sources, entry.targets, entry.observables, entry.values)
-            for s, t, o, y in zip(*(column.tolist() for column in columns), strict=True):
-                if math.isfinite(factors[s, t]):
-                    add((s, o), Fraction(y))
-                    add((t, o), -Fraction(factors[s, t]) * Fraction(y))
-        else:
-            assert isinstance(claim, Floor)
-            sums = [Fraction(0)] * m
-            for estimate, o, q in zip(
-                *(c.tolist() for c in (entry.estimates, entry.observables, entry.values)), strict=True
-            ):
-                sums[o] += Fraction(q)
-                for s in range(n):
-                    add((s, o), -prior[s] * Fraction(q) * Fraction(float(claim.error[estimate, s])))
-            constant += min(sums) * claim.minimum
-    total = constant + sum(min(reduced[s, o] for o in allowed[s]) for s in range(n))
-    magnitude = constant + sum(max(size[s, o] for o in range(m)) for s in range(n))
-    if evidence.objective == "worst":
-        return total / sum(weights), magnitude / sum(weights)
-    return total, magnitude
-
-
-@st.composite
-def cases(draw: st.DrawFn) -> Evidence:
-    n, m, k = draw(st.integers(2, 4)), draw(st.integers(1, 4)), draw(st.integers(1, 3))
-    seed = draw(st.integers(0, 2**32 - 1))
-    random = np.random.default_rng(seed)
-    scale = 10.0 ** draw(st.integers(-12, 3))
-    distance = random.random((n, n)) * draw(st.sampled_from([1e-9, 1.0, 100.0, 1e4]))
-    count = draw(st.integers(0, 30))
-    sources = random.integers(0, n, count)
-    targets = (sources + random.integers(1, n, count)) % n
-    pair = PairMultipliers(sources, targets, random.integers(0, m, count), random.random(count) ** 4 * scale)
-    attacks = draw(st.integers(0, 10))
-    floor = FloorMultipliers(
-        random.integers(0, k, attacks), random.integers(0, m, attacks), random.random(attacks) * scale
-    )
-    prior = random.random(n)
-    prior /= prior.sum()
-    cost = random.random((n, m))
-    cost[random.random((n, m)) < draw(st.sampled_from([0.0, 0.5]))] = math.inf
-    cost[:, 0] = np.minimum(cost[:, 0], 1.0)
-    weights = draw(st.sampled_from([None, random.random(n), np.eye(n)[0], random.random(n) * 1e-300]))
-    return Evidence(
-        constant_channel(n, m),
-        62,
-        prior,
-        cost,
-        draw(st.sampled_from(["expected", "worst"])),
-        (Stated.metric(Fraction(3, 5), distance), Stated.distortion(Fraction(1, 7), random.random((k, n)))),
-        Multipliers((pair, floor), weights),
-    )
-
-
-@settings(max_examples=400)
-@given(cases())
-def test_below_the_exact_value_and_close(evidence: Evidence) -> None:
-    found = Fraction(lower_bound(evidence))
-    true, magnitude = exact_bound(evidence)
-    assert found <= max(true, 0)
-    assert found >= true - magnitude / 10**14
+def test_it_is_the_least_value_of_the_lagrangian() -> None:
+    """Among all channels, by its definition: with any multipliers of several requirements, for either objective."""
+    raised = 0
+    for seed in range(60):
+        evidence = several(seed)
+        found, (least, magnitude) = Fraction(lower_bound(evidence)), lagrangian(evidence)
+        assert found <= max(least, 0) + magnitude / 10**50, seed
+        # Of a pair that is listed twice, the last factor may be taken, which is not the least.
+        assert seed % 3 == 0 or found >= least - magnitude / 10**13, seed
+        exact, rounded = by_the_second(evidence)
+        assert abs(exact - max(least, 0)) <= magnitude / 10**40, seed
+        assert rounded == found, seed
+        raised += found > 0
+    assert raised > 40
 
 
 def program(evidence: Evidence) -> tuple[float, Multipliers]:
@@ -199,37 +132,37 @@ def problem(seed: int, objective: str, *, floor: bool, kind: str) -> Evidence:
     return Evidence(constant_channel(n, m), 62, prior, random.random((n, m)), objective, tuple(stated))
 
 
-@pytest.mark.parametrize("kind", ["metric", "threshold", "graph"])
 @pytest.mark.parametrize("objective", ["expected", "worst"])
-@pytest.mark.parametrize("floor", [False, True])
-def test_a_solvers_multipliers_close_the_gap(kind: str, objective: str, floor: bool) -> None:
-    for seed in range(4):
-        evidence = problem(seed, objective, floor=floor, kind=kind)
-        value, multipliers = program(evidence)
-        found = lower_bound(_with(evidence, multipliers))
-        assert value - 1e-9 <= found <= value + 1e-9
+def test_a_solvers_multipliers_close_the_gap(objective: str) -> None:
+    for kind in ("metric", "threshold", "graph"):
+        for seed in range(4):
+            evidence = problem(seed, objective, floor=seed % 2 > 0, kind=kind)
+            value, multipliers = program(evidence)
+            found = lower_bound(_with(evidence, multipliers))
+            assert value - 1e-9 <= found <= value + 1e-9, (kind, seed)
 
 
-@settings(max_examples=50)
-@given(st.integers(0, 10**6), st.sampled_from(["expected", "worst"]), st.floats(0, 2))
-def test_no_multipliers_lift_the_bound_above_a_private_channel(seed: int, objective: str, scale: float) -> None:
+def test_no_multipliers_lift_the_bound_above_a_private_channel() -> None:
     """The constant channel keeps every pair bound; perturbed optimal multipliers must not claim that it cannot."""
-    evidence = problem(seed, objective, floor=False, kind="metric")
-    _, optimal = program(evidence)
-    random = np.random.default_rng(seed)
-    (entry,) = optimal.requirements
-    assert isinstance(entry, PairMultipliers)
-    values = entry.values * (1 + scale * (random.random(len(entry.values)) - 0.5))
-    moved = PairMultipliers(entry.sources, entry.targets, entry.observables, values)
-    found = lower_bound(_with(evidence, Multipliers((moved,), optimal.weights)))
-    n, m = evidence.numerators.shape
-    for o in range(m):
-        channel = np.zeros((n, m), dtype=np.int64)
-        channel[:, o] = ONE
-        if objective == "worst":
-            assert found <= worst_cost(channel, 62, evidence.cost)
-        else:
-            assert found <= expected_cost(channel, 62, evidence.prior, evidence.cost)
+    for seed in range(12):
+        objective = ["expected", "worst"][seed % 2]
+        evidence = problem(seed, objective, floor=False, kind="metric")
+        _, optimal = program(evidence)
+        random = np.random.default_rng(seed)
+        (entry,) = optimal.requirements
+        assert isinstance(entry, PairMultipliers)
+        values = entry.values * (1 + seed / 6 * (random.random(len(entry.values)) - 0.5))
+        moved = PairMultipliers(entry.sources, entry.targets, entry.observables, values)
+        found = lower_bound(_with(evidence, Multipliers((moved,), optimal.weights)))
+        n, m = evidence.numerators.shape
+        for o in range(m):
+            channel = np.zeros((n, m), dtype=np.int64)
+            channel[:, o] = ONE
+            costs = {
+                "worst": worst_cost(channel, 62, evidence.cost),
+                "expected": expected_cost(channel, 62, evidence.prior, evidence.cost),
+            }
+            assert found <= costs[objective], (seed, o)
 
 
 def _with(evidence: Evidence, multipliers: Multipliers | None) -> Evidence:
@@ -243,12 +176,36 @@ def test_without_multipliers() -> None:
     assert 0 <= expected - Fraction(lower_bound(evidence)) < Fraction(1, 10**14)
 
 
-def test_a_stray_multiplier_is_refused() -> None:
-    evidence = problem(0, "expected", floor=False, kind="graph")
-    stray = Multipliers((PairMultipliers([0, 0], [1, 2], [0, 0], [1.0, 1.0]),))
-    with pytest.raises(CertificateError, match=r"requirements\[0\] \(graph privacy\).*\(0, 2\)") as caught:
-        lower_bound(_with(evidence, stray))
-    assert caught.value.pair == (0, 2)
+def test_a_stray_multiplier_is_refused_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside those of bounded pairs, first or last, of each kind, and in each part of the observables."""
+    distance = np.array([[0, 1, 3], [1, 0, math.inf], [3, math.inf, 0]])
+    kinds = {
+        "metric": (Stated.metric(Fraction(1), distance), (1, 2)),
+        "threshold": (Stated.threshold(Fraction(1), distance, Fraction(2)), (0, 2)),
+        "graph": (Stated.graph(Fraction(1), [[0, 1]]), (2, 2)),
+        "near": (Stated.pairs("near", Fraction(1), [[0, 1]], [1.0]), (1, 0)),
+        "odds": (Stated.ratios("odds", Fraction(2), [[0, 1]]), (0, 0)),
+    }
+    for block in (2**22, 3):
+        monkeypatch.setattr(bracket, "_BLOCK_ENTRIES", block)
+        for kind, (stated, stray) in kinds.items():
+            for place in range(3):
+                pairs = [[0, 1], [0, 1]]
+                pairs.insert(place, list(stray))
+                entry = PairMultipliers(*np.array(pairs).T, [0, 0, 1], [0.1, 0.1, 0.1])
+                given = constant_channel(3, 2), 62, [0.5, 0.25, 0.25], np.ones((3, 2)), "expected", (stated,)
+                with pytest.raises(CertificateError, match=rf"requirements\[0\] \({kind} privacy\).*") as caught:
+                    lower_bound(Evidence(*given, Multipliers((entry,))))
+                assert caught.value.pair == stray, (kind, place)
+
+
+def test_neither_sum_of_the_second_verifier_takes_a_stray_multiplier() -> None:
+    claims = [("epsilon", Fraction(1), None, [(0, 1, Fraction(1))])]
+    prior, cost = [Fraction(1, 2)] * 2, [[Fraction(1)] * 2] * 2
+    for bound in (second_verifier.lower_bound, second_verifier.round_bound):
+        assert bound("expected", prior, cost, claims, [[(0, 1, 0, Fraction(1, 8))]]) <= 1
+        with pytest.raises(KeyError):
+            bound("expected", prior, cost, claims, [[(0, 1, 0, Fraction(1, 8)), (1, 0, 0, Fraction(1, 8))]])
 
 
 def test_swapping_a_pair_is_another_bound() -> None:
@@ -265,15 +222,15 @@ def test_swapping_a_pair_is_another_bound() -> None:
     assert lower_bound(_with(evidence, Multipliers((swapped,)))) == 0
 
 
-@pytest.mark.parametrize("value", [1e-320, 1e200, 1e300, 1.7e308])
-@pytest.mark.parametrize("objective", ["expected", "worst"])
-def test_extreme_multipliers_and_weights(value: float, objective: str) -> None:
-    evidence = problem(3, objective, floor=True, kind="metric")
-    pair = PairMultipliers([0, 0], [1, 1], [0, 0], [value, value])
-    floor = FloorMultipliers(range(3), range(3), [value] * 3)
-    for weights in (None, np.full(5, value), np.array([value, 1, 0, 0, 0])):
-        found = lower_bound(_with(evidence, Multipliers((pair, floor), weights)))
-        assert 0 <= found <= 1
+def test_extreme_multipliers_and_weights() -> None:
+    for objective in ("expected", "worst"):
+        evidence = problem(3, objective, floor=True, kind="metric")
+        for value in (1e-320, 1e200, 1e300, 1.7e308):
+            pair = PairMultipliers([0, 0], [1, 1], [0, 0], [value, value])
+            floor = FloorMultipliers(range(3), range(3), [value] * 3)
+            for weights in (None, np.full(5, value), np.array([value, 1, 0, 0, 0])):
+                found = lower_bound(_with(evidence, Multipliers((pair, floor), weights)))
+                assert 0 <= found <= 1, (objective, value)
 
 
 def test_bounds_that_overflow_count_as_no_multiplier() -> None:
@@ -294,31 +251,24 @@ def test_bounds_that_overflow_leave_what_others_prove() -> None:
     assert found == lower_bound(_with(evidence, Multipliers((alone,)))) > 1
 
 
-@settings(max_examples=200)
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(0, 3),
-            st.one_of(st.floats(0, 1), st.sampled_from([0.0, 5e-324, 2.0**-1022, 1e-30, 1e280]), st.just(0.1)),
-        ),
-        max_size=40,
-    )
-)
-def test_sums_are_enclosed_tightly(pairs: list[tuple[int, float]]) -> None:
-    cells = np.array([cell for cell, _ in pairs], dtype=np.int64)
-    values = np.array([value for _, value in pairs])
-    lower, upper = _sums(cells, values, 4)
-    for cell in range(4):
-        true = sum((Fraction(value) for where, value in pairs if where == cell), Fraction(0))
-        assert Fraction(lower[cell]) <= true <= Fraction(upper[cell])
-        largest = Fraction(max((value for _, value in pairs), default=0.0))
-        room = true / 2**50 + largest / 2**80 + Fraction(1, 2**990)
-        assert upper[cell] - lower[cell] <= room
+def test_sums_are_enclosed_tightly() -> None:
+    odd = np.array([0.0, 5e-324, 2.0**-1022, 1e-30, 1e280, 0.1])
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        count = int(random.integers(0, 41))
+        cells = random.integers(0, 4, count)
+        values = np.where(random.random(count) < 0.5, random.random(count), random.choice(odd, count))
+        lower, upper = _sums(cells, values, 4)
+        for cell in range(4):
+            true = sum(map(Fraction, values[cells == cell].tolist()), Fraction(0))
+            assert Fraction(lower[cell]) <= true <= Fraction(upper[cell]), seed
+            room = true / 2**50 + Fraction(values.max(initial=0.0)) / 2**80 + Fraction(1, 2**990)
+            assert upper[cell] - lower[cell] <= room, seed
 
 
 def test_sums_of_many_values() -> None:
     random = np.random.default_rng(5)
-    values = random.random(100_000) ** 8
+    values = random.random(30_000) ** 8
     (lower,), (upper,) = _sums(np.zeros(len(values), dtype=np.int64), values, 1)
     true = sum(map(Fraction, values.tolist()))
     assert Fraction(lower) <= true <= Fraction(upper)

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mechdesign.certify import _privacy as privacy
 from mechdesign.certify._claims import ExponentBound, PairBound, RatioBound
@@ -42,52 +41,68 @@ def column(above: int, below: int) -> np.ndarray:
     return np.array([[above], [below]], dtype=np.int64)
 
 
-numerators = st.one_of(
-    st.integers(0, ONE), st.integers(0, 62).map(lambda k: 2**k), st.integers(0, 1000), st.integers(ONE - 1000, ONE)
-)
-epsilons = st.one_of(st.just(Fraction(3, 5)), st.fractions(Fraction(1, 10**6), 100, max_denominator=10**6))
-weights = st.one_of(
-    st.just(0.0), st.just(1.0), st.floats(1e-12, 1e4), st.integers(-40, 13).map(lambda e: 10.0 ** (e / 3))
-)
+def some_numerator(random: np.random.Generator) -> int:
+    """Return any numerator, a power of two, a small or a large one."""
+    sort, small = int(random.integers(4)), int(random.integers(0, 1001))
+    return [int(random.integers(0, ONE + 1)), 2 ** (small % 63), small, ONE - small][sort]
 
 
-@settings(max_examples=500)
-@given(epsilons, weights, numerators)
-def test_one_unit_decides(epsilon: Fraction, weight: float, below: int) -> None:
-    allowed = largest_allowed(epsilon, weight, below)
-    bound = one_pair(epsilon, weight)
-    assert check(column(allowed, below), 62, bound) is None
-    if allowed < ONE:
-        violation = check(column(allowed + 1, below), 62, bound)
-        assert violation is not None
-        assert (violation.pair, violation.observable) == ((0, 1), 0)
-        assert violation.excess > 0
+def some_epsilon(random: np.random.Generator) -> Fraction:
+    power = Fraction(10.0 ** random.uniform(-6, 2)).limit_denominator(10**6)
+    return Fraction(3, 5) if random.random() < 0.5 else max(power, Fraction(1, 10**6))
 
 
-@settings(max_examples=300)
-@given(weights.filter(bool), numerators, numerators)
-def test_realised_is_the_least_float_that_passes(weight: float, above: int, below: int) -> None:
-    channel = column(above, below)
-    found = realised(channel, 62, one_pair(Fraction(1), weight))
-    if above <= below:
-        assert found == 0
-    elif not below:
-        assert found == math.inf
-    else:
-        assert check(channel, 62, one_pair(exact(found), weight)) is None
-        before = math.nextafter(found, 0)
-        assert before == 0 or check(channel, 62, one_pair(exact(before), weight)) is not None
+def some_weight(random: np.random.Generator) -> float:
+    return [0.0, 1.0, 10.0 ** random.uniform(-12, 4), 10.0 ** (random.integers(-40, 14) / 3)][random.integers(4)]
 
 
-@st.composite
-def channels(draw: st.DrawFn) -> tuple[np.ndarray, PairBound]:
-    n, m = draw(st.integers(2, 4)), draw(st.integers(1, 4))
-    # Few different values make ties, a narrow range makes ratios close to 1.
-    entry = st.one_of(st.integers(0, 5), st.integers(2**61, 2**61 + 3), st.integers(0, ONE))
-    channel = np.array(draw(st.lists(st.lists(entry, min_size=m, max_size=m), min_size=n, max_size=n)), dtype=np.int64)
-    weight = st.one_of(st.sampled_from([0.0, 1.0, 2.0, 1e-12, 1e-3, 50.0, 1e4]), st.floats(0, 1e4))
-    distance = np.array(draw(st.lists(st.lists(weight, min_size=n, max_size=n), min_size=n, max_size=n)))
-    return channel, PairBound.metric(draw(epsilons), distance)
+def test_one_unit_decides() -> None:
+    moved = 0
+    for seed in range(400):
+        random = np.random.default_rng(seed)
+        epsilon, weight, below = some_epsilon(random), some_weight(random), some_numerator(random)
+        allowed = largest_allowed(epsilon, weight, below)
+        bound = one_pair(epsilon, weight)
+        assert check(column(allowed, below), 62, bound) is None, seed
+        if allowed < ONE:
+            violation = check(column(allowed + 1, below), 62, bound)
+            assert violation is not None, seed
+            assert (violation.pair, violation.observable) == ((0, 1), 0), seed
+            assert violation.excess > 0, seed
+            moved += 1
+    assert moved > 150
+
+
+def test_realised_is_the_least_float_that_passes() -> None:
+    least = 0
+    for seed in range(150):
+        random = np.random.default_rng(seed)
+        weight, above, below = some_weight(random) or 2.0, some_numerator(random), some_numerator(random)
+        channel = column(above, below)
+        found = realised(channel, 62, one_pair(Fraction(1), weight))
+        if above <= below:
+            assert found == 0, seed
+        elif not below:
+            assert found == math.inf, seed
+        else:
+            assert check(channel, 62, one_pair(exact(found), weight)) is None, seed
+            before = math.nextafter(found, 0)
+            assert before == 0 or check(channel, 62, one_pair(exact(before), weight)) is not None, seed
+            least += 1
+    assert least > 40
+
+
+def channels(count: int) -> Iterator[tuple[int, np.ndarray, PairBound]]:
+    """Yield a seed, a channel and a bound: few different values make ties, a narrow range makes ratios close to 1."""
+    for seed in range(count):
+        random = np.random.default_rng(seed)
+        n, m = random.integers((2, 1), (5, 5)).tolist()
+        sorts = random.integers(0, 3, (n, m))
+        near = random.integers(2**61, 2**61 + 4, (n, m))
+        channel = np.choose(sorts, [random.integers(0, 6, (n, m)), near, random.integers(0, ONE + 1, (n, m))])
+        weights = random.choice([0.0, 1.0, 2.0, 1e-12, 1e-3, 50.0, 1e4], (n, n))
+        weights = np.where(random.random((n, n)) < 0.5, weights, random.random((n, n)) * 10.0 ** random.integers(-3, 5))
+        yield seed, channel, PairBound.metric(some_epsilon(random), weights)
 
 
 def brute_force(channel: np.ndarray, bound: PairBound) -> float:
@@ -103,35 +118,33 @@ def brute_force(channel: np.ndarray, bound: PairBound) -> float:
     return float(worst)
 
 
-@settings(max_examples=300)
-@given(channels())
-def test_whole_channels_against_brute_force(case: tuple[np.ndarray, PairBound]) -> None:
-    channel, bound = case
-    worst = brute_force(channel, bound)
-    violation = check(channel, 62, bound)
-    assert (violation is None) == (worst <= 0)
-    if violation is not None:
-        assert violation.excess == pytest.approx(worst, rel=1e-9)
-        one = replace(
-            bound, sources=[violation.source], targets=[violation.target], weights=[_weight(bound, violation)]
-        )
-        assert brute_force(channel[:, [violation.observable]], one) == pytest.approx(worst, rel=1e-9)
+def test_whole_channels_against_brute_force() -> None:
+    kept = 0
+    for seed, channel, bound in channels(150):
+        worst = brute_force(channel, bound)
+        violation = check(channel, 62, bound)
+        assert (violation is None) == (worst <= 0), seed
+        kept += violation is None
+        if violation is not None:
+            assert violation.excess == pytest.approx(worst, rel=1e-9), seed
+            weight = _weight(bound, violation)
+            one = replace(bound, sources=[violation.source], targets=[violation.target], weights=[weight])
+            assert brute_force(channel[:, [violation.observable]], one) == pytest.approx(worst, rel=1e-9), seed
+    assert 10 < kept < 140
 
 
-@settings(max_examples=200)
-@given(channels())
-def test_realised_of_whole_channels(case: tuple[np.ndarray, PairBound]) -> None:
-    channel, bound = case
-    found = realised(channel, 62, bound)
-    if found == 0:
-        # No ε is small enough to break the bound.
-        assert check(channel, 62, replace(bound, epsilon=Fraction(1, 10**300))) is None
-    elif found == math.inf:
-        assert check(channel, 62, replace(bound, epsilon=Fraction(10**300))) is not None
-    else:
-        assert check(channel, 62, replace(bound, epsilon=exact(found))) is None
-        before = math.nextafter(found, 0)
-        assert before == 0 or check(channel, 62, replace(bound, epsilon=exact(before))) is not None
+def test_realised_of_whole_channels() -> None:
+    for seed, channel, bound in channels(60):
+        found = realised(channel, 62, bound)
+        if found == 0:
+            # No ε is small enough to break the bound.
+            assert check(channel, 62, replace(bound, epsilon=Fraction(1, 10**300))) is None, seed
+        elif found == math.inf:
+            assert check(channel, 62, replace(bound, epsilon=Fraction(10**300))) is not None, seed
+        else:
+            assert check(channel, 62, replace(bound, epsilon=exact(found))) is None, seed
+            before = math.nextafter(found, 0)
+            assert before == 0 or check(channel, 62, replace(bound, epsilon=exact(before))) is not None, seed
 
 
 def _weight(bound: PairBound, violation: privacy.Violation) -> float:
@@ -154,8 +167,7 @@ def test_results_do_not_depend_on_how_pairs_are_cut(monkeypatch: pytest.MonkeyPa
         monkeypatch.undo()
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_single_unit_in_a_large_channel_is_found(seed: int) -> None:
+def test_a_single_unit_in_a_large_channel_is_found() -> None:
     """All rows of a geometric mechanism on a line are tight to less than one unit; then one numerator moves by one."""
     n, epsilon = 60, Fraction(1, 50)
     steps = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
@@ -165,18 +177,19 @@ def test_a_single_unit_in_a_large_channel_is_found(seed: int) -> None:
         below = math.ceil(values[-1] / exponential(epsilon))
         assert largest_allowed(epsilon, 1.0, below) >= values[-1]
         values.append(below)
-    channel = np.array(values)[steps + 1]
+    whole = np.array(values)[steps + 1]
     bound = PairBound.metric(epsilon, steps.astype(float))
-    assert check(channel, 62, bound) is None
-    assert realised(channel, 62, bound) == 0.02
-    random = np.random.default_rng(seed)
-    row, observable = (int(i) for i in random.integers(1, n - 1, 2))
-    row = row + 1 if row == observable else row
-    channel[row, observable] -= 1
-    violation = check(channel, 62, bound)
-    assert violation is not None
-    assert (violation.target, violation.observable) == (row, observable)
-    assert violation.excess < 1e-17
+    assert check(whole, 62, bound) is None
+    assert realised(whole, 62, bound) == 0.02
+    for seed in range(3):
+        channel = whole.copy()
+        row, observable = np.random.default_rng(seed).integers(1, n - 1, 2).tolist()
+        row = row + 1 if row == observable else row
+        channel[row, observable] -= 1
+        violation = check(channel, 62, bound)
+        assert violation is not None
+        assert (violation.target, violation.observable) == (row, observable)
+        assert violation.excess < 1e-17
     assert realised(channel, 62, bound) > 0.02
 
 
@@ -328,14 +341,14 @@ def test_the_largest_quotient_of_logarithm_and_weight_decides() -> None:
     assert realised(channel, 62, bound) == float_up(ln_upper(122, 110))
 
 
-@pytest.mark.parametrize(("apart", "found"), [(0.0, 2**41 + 1), (1.5 * 2.0**-49, 2**41 + 1), (2.0**-47, 2**41)])
-def test_ratios_that_floats_put_close_together_are_compared_exactly(apart: float, found: int) -> None:
+def test_ratios_that_floats_put_close_together_are_compared_exactly() -> None:
     """The floats may rank a smaller ratio first."""
     bound = ExponentBound("metric", Fraction(1), [0], [1], [1.0])
     channel = np.array([[2**41 + 1, 2**41], [2**40, 2**40]])
-    inverse = np.array([[1.0, 1.0], [(1 - apart) / (2**40 + 1), 2.0**-40]])
-    growth = privacy._growth(channel, inverse, bound, slice(0, 1)).max(axis=1)
-    assert list(privacy._candidates(channel, inverse, bound, growth)) == [(1.0, found, 2**40)]
+    for apart, found in ((0.0, 2**41 + 1), (1.5 * 2.0**-49, 2**41 + 1), (2.0**-47, 2**41)):
+        inverse = np.array([[1.0, 1.0], [(1 - apart) / (2**40 + 1), 2.0**-40]])
+        growth = privacy._growth(channel, inverse, bound, slice(0, 1)).max(axis=1)
+        assert list(privacy._candidates(channel, inverse, bound, growth)) == [(1.0, found, 2**40)], apart
 
 
 def test_a_ratio_on_the_edge_is_compared_too() -> None:
