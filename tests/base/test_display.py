@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import pkgutil
 import re
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -162,18 +160,6 @@ def test_public_modules_list_their_public_names(name):
 
 def test_the_package_lists_its_public_names():
     assert dir(md) == sorted(md.__all__)
-
-
-def test_modules_of_the_reference_are_clean():
-    pages = Path(__file__).parents[2] / "docs" / "reference" / "python"
-    named = {name for page in pages.glob("*.md") for name in re.findall(r"{objects} (\S+)", page.read_text("utf-8"))}
-    assert len(named) > 20
-    modules = {name: pkgutil.resolve_name(name) for name in named}
-    # `def __dir__() -> list[str]: return sorted(__all__)` is all that a module needs.
-    untidy = {
-        name for name, module in modules.items() if dir(module) != sorted(getattr(module, "__all__", dir(module)))
-    }
-    assert not untidy
 
 
 @each_row("name", ["prior", "answers", "errors", "costs", "requirements"])

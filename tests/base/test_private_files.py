@@ -31,7 +31,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-@pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct, autouse=True)
+@pytest.fixture(params=[0o000, 0o077], ids=oct, autouse=True)
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     before = os.umask(request.param)
     yield request.param

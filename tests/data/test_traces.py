@@ -545,7 +545,7 @@ def test_which_longitudes_are_possible_by_their_definition():
 
 
 def test_places_by_key_name_the_row_that_is_wrong(tmp_path):
-    for wrong, says in (("d,91,7", "latitude"), ("d,46,x", "longitude"), ("a,46,8", "has a different place")):
+    for wrong, says in (("d,91,7", "lat"), ("d,46,x", "lon is not a number"), ("a,46,8", "has a different place")):
         path = write(tmp_path / "p.csv", f"id,lat,lon\na,46,7\nb,46,7\n{wrong}\n")
         with pytest.raises(InputError, match=says) as raised:
             read_places(path, "id", "lat", longitude="lon")
