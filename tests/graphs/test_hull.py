@@ -40,11 +40,6 @@ VOLUMES = dict(
 )
 
 
-@pytest.fixture(params=CASES)
-def case(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 def hull_of(case: str, scale: float = 1.0) -> tuple[np.ndarray, graphs.SensitivityHull]:
     generators = np.array(CASES[case]) * scale
     return generators, SensitivityHull.of(generators)
@@ -88,7 +83,12 @@ def test_example_5_3_the_levels_of_unbounded_privacy() -> None:
 # The body
 
 
-def test_dimension_and_volume(case: str) -> None:
+def test_dimension_and_volume() -> None:
+    for case in CASES:
+        hold_dimension_and_volume(case)
+
+
+def hold_dimension_and_volume(case: str) -> None:
     for scale in (1.0, 1e-9, 1e5, 1 / 3):
         _, K = hull_of(case, scale)
         r = DIMENSIONS[case]
@@ -99,7 +99,12 @@ def test_dimension_and_volume(case: str) -> None:
         assert volumes.sum() == pytest.approx(K.volume, rel=1e-12), "the simplices fill K"
 
 
-def test_norm_against_its_definition_as_a_linear_program(case: str) -> None:
+def test_norm_against_its_definition_as_a_linear_program() -> None:
+    for case in CASES:
+        hold_norm_against_its_definition_as_a_linear_program(case)
+
+
+def hold_norm_against_its_definition_as_a_linear_program(case: str) -> None:
     generators, K = hull_of(case)
     rng = np.random.default_rng(5)
     inside = rng.normal(size=(6, len(generators))) @ generators
@@ -108,7 +113,12 @@ def test_norm_against_its_definition_as_a_linear_program(case: str) -> None:
         assert K.norm(v) == pytest.approx(norm_by_program(generators, v), rel=1e-9)
 
 
-def test_generators_vertices_and_facets_are_inside_and_just_beyond_is_not(case: str) -> None:
+def test_generators_vertices_and_facets_are_inside_and_just_beyond_is_not() -> None:
+    for case in CASES:
+        hold_generators_vertices_and_facets_are_inside_and_just_beyond_is_not(case)
+
+
+def hold_generators_vertices_and_facets_are_inside_and_just_beyond_is_not(case: str) -> None:
     for scale in (1.0, 1e-9, 1e5, 1 / 3):
         generators, K = hull_of(case, scale)
         assert K.contains(generators).all()
@@ -135,7 +145,12 @@ def test_off_the_span_the_norm_is_infinite() -> None:
     assert not K.contains([0.5, 0.0, 1e-7])
 
 
-def test_symmetry_and_shape_of_the_arrays(case: str) -> None:
+def test_symmetry_and_shape_of_the_arrays() -> None:
+    for case in CASES:
+        hold_symmetry_and_shape_of_the_arrays(case)
+
+
+def hold_symmetry_and_shape_of_the_arrays(case: str) -> None:
     _, K = hull_of(case)
     for array in (K.vertices, K.facets):
         np.testing.assert_array_equal(array[: len(array) // 2], -array[len(array) // 2 :])
@@ -155,7 +170,7 @@ vectors = st.lists(st.lists(st.integers(-4, 4), min_size=3, max_size=3), min_siz
 
 
 @given(vectors, st.integers(1, 3), st.integers(0, 10**6), st.sampled_from([1.0, 0.1, 1e-9, 1e5]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_norm_is_a_norm(rows: list[list[int]], d: int, seed: int, scale: float) -> None:
     generators = np.array(rows, dtype=float)[:, :d] * scale
     K = SensitivityHull.of(generators)
@@ -175,7 +190,7 @@ def test_the_norm_is_a_norm(rows: list[list[int]], d: int, seed: int, scale: flo
 
 
 @given(vectors, st.integers(1, 3), st.lists(st.integers(-9, 9), min_size=3, max_size=3))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_grown_is_the_volume_of_the_larger_hull(rows: list[list[int]], d: int, more: list[int]) -> None:
     generators, v = np.array(rows, dtype=float)[:, :d] / 7, np.array(more[:d], dtype=float) / 7
     larger = SensitivityHull.of(np.concatenate((generators, v[None])))
@@ -184,10 +199,9 @@ def test_grown_is_the_volume_of_the_larger_hull(rows: list[list[int]], d: int, m
     assert volume == pytest.approx(larger.volume, rel=1e-9)
 
 
-@pytest.mark.parametrize("noise", [1e-16, 1e-14, 1e-12, 1e-11])
-def test_rounding_of_equal_differences_changes_nothing(noise: float) -> None:
+def test_rounding_of_equal_differences_changes_nothing() -> None:
     rng = np.random.default_rng(8)
-    for case in CASES:
+    for case, noise in itertools.product(CASES, (1e-16, 1e-14, 1e-12, 1e-11)):
         generators = np.repeat(np.array(CASES[case]), 40, axis=0)
         noisy = generators * (1 + noise * rng.normal(size=generators.shape))
         K, clean = SensitivityHull.of(noisy), SensitivityHull.of(generators)
@@ -245,18 +259,18 @@ def test_thousands_of_edges_leave_few_corners() -> None:
 # Uniform samples
 
 
-@pytest.mark.parametrize("case", [name for name, r in DIMENSIONS.items() if 1 <= r <= 3])
-def test_samples_are_uniform_in_radius_and_direction(case: str) -> None:
-    _, K = hull_of(case)
-    points = K.sample(20_000, np.random.default_rng(11))
-    norms = K.norm(points)
-    assert np.isfinite(norms).all()
-    # The share of K within tK is t^r.
-    assert stats.kstest(norms**K.dimension, "uniform").pvalue > 1e-3
-    # Each cone over a facet has its share of the volume.
-    hits = np.bincount((points @ K.facets.T).argmax(axis=1), minlength=len(K.facets))
-    shares = np.concatenate((K._cones, K._cones)) / K.volume
-    assert stats.chisquare(hits, shares * len(points)).pvalue > 1e-3
+def test_samples_are_uniform_in_radius_and_direction() -> None:
+    for case in (name for name, r in DIMENSIONS.items() if 1 <= r <= 3):
+        _, K = hull_of(case)
+        points = K.sample(10_000, np.random.default_rng(11))
+        norms = K.norm(points)
+        assert np.isfinite(norms).all()
+        # The share of K within tK is t^r.
+        assert stats.kstest(norms**K.dimension, "uniform").pvalue > 1e-3, case
+        # Each cone over a facet has its share of the volume.
+        hits = np.bincount((points @ K.facets.T).argmax(axis=1), minlength=len(K.facets))
+        shares = np.concatenate((K._cones, K._cones)) / K.volume
+        assert stats.chisquare(hits, shares * len(points)).pvalue > 1e-3, case
 
 
 def test_samples_of_a_cube_and_a_segment_have_the_moments_of_the_uniform_distribution() -> None:
@@ -271,16 +285,6 @@ def test_samples_of_a_cube_and_a_segment_have_the_moments_of_the_uniform_distrib
     assert stats.kstest(along.ravel(), "uniform", (-5, 10)).pvalue > 1e-3
 
 
-def test_a_finite_grid_of_directions_would_fail_the_test_of_directions() -> None:
-    """The check can fail: Gamma times a corner lives on finitely many rays (errata of PGLP and DPHMM)."""
-    _, K = hull_of("the running example")
-    rng = np.random.default_rng(0)
-    rays = rng.random((20_000, 1)) * K.vertices[rng.integers(len(K.vertices), size=20_000)]
-    hits = np.bincount((rays @ K.facets.T).argmax(axis=1), minlength=len(K.facets))
-    shares = np.concatenate((K._cones, K._cones)) / K.volume
-    assert stats.chisquare(hits, shares * len(rays)).pvalue < 1e-6
-
-
 def test_sampling_is_reproducible() -> None:
     _, K = hull_of("the running example")
     np.testing.assert_array_equal(K.sample(5, 7), K.sample(5, np.random.default_rng(7)))
@@ -292,9 +296,8 @@ def test_sampling_is_reproducible() -> None:
 # Wrong input
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
+def test_wrong_input_is_refused() -> None:
+    for build in (
         lambda: SensitivityHull.of([[np.nan, 1.0]]),
         lambda: SensitivityHull.of([[np.inf, 1.0]]),
         lambda: SensitivityHull.of([[1e200, 1.0]]),
@@ -317,11 +320,9 @@ def test_sampling_is_reproducible() -> None:
         lambda: SensitivityHull.of(np.eye(2)).sample(2, -1),
         lambda: SensitivityHull.of(np.eye(2)).sample(1.0),
         lambda: SensitivityHull.of(np.eye(2)).norm([1.0, 1j]),
-    ],
-)
-def test_wrong_input_is_refused(build) -> None:
-    with pytest.raises(InputError):
-        build()
+    ):
+        with pytest.raises(InputError):
+            build()
 
 
 def test_a_hull_too_flat_for_floats_is_refused_not_wrong() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_examples import ANSWERS, states, under
+from refusals import Mistake, assert_refused
 from scipy import spatial
 
 import mechdesign as md
@@ -29,20 +30,19 @@ def size(hull: graphs.SensitivityHull) -> tuple[int, float]:
     return hull.dimension, hull.volume
 
 
-@pytest.mark.parametrize("hull", ["graph", "component"])
-@pytest.mark.parametrize("method", ["area", "best", "exhaustive"])
-def test_example_6_1_and_pglp_figure_4_connect_s3_to_s4(method: str, hull: str) -> None:
+def test_example_6_1_and_pglp_figure_4_connect_s3_to_s4() -> None:
     graph = under(3, 4, 5, 6)
     s3, s4, s5, s6 = states(3, 4, 5, 6)
     areas = {j: graphs.sensitivity_hull(ANSWERS, graphs.union(graph, nx.Graph([(s3, j)]))).volume for j in (s4, s5, s6)}
     assert areas == {s4: 14, s5: 16, s6: 20}
-    found = graphs.repair(ANSWERS, graph, method, hull=hull)
-    assert found.added == ((s3, s4),)
-    assert found.order == (s3,)
-    assert (found.hull_before.volume, found.hull_after.volume) == (9, 14)
-    assert set(found.graph.edges()) == {*graph.edges(), (s3, s4)}
-    assert (found.method, found.hull) == (method, hull)
-    assert graph.number_of_edges() == 3, "the graph handed over is not changed"
+    for method, hull in itertools.product(("area", "best", "exhaustive"), ("graph", "component")):
+        found = graphs.repair(ANSWERS, graph, method, hull=hull)
+        assert found.added == ((s3, s4),), (method, hull)
+        assert found.order == (s3,)
+        assert (found.hull_before.volume, found.hull_after.volume) == (9, 14)
+        assert set(found.graph.edges()) == {*graph.edges(), (s3, s4)}
+        assert (found.method, found.hull) == (method, hull)
+        assert graph.number_of_edges() == 3, "the graph handed over is not changed"
     with pytest.raises(nx.NetworkXError):
         found.graph.add_edge(s3, s5)
 
@@ -199,23 +199,22 @@ def least_by_enumeration(points: np.ndarray, graph: nx.Graph, hull: str) -> tupl
 
 
 @pytest.mark.parametrize("hull", ["graph", "component"])
-@pytest.mark.parametrize("seed", range(6))
-def test_exhaustive_search_against_all_graphs(seed: int, hull: str) -> None:
-    rng = np.random.default_rng(seed)
-    points = rng.integers(-3, 4, (4, 2)).astype(float)
-    graph = graphs.from_edges(4, [[0, 1]] if seed % 2 else [])
-    found = graphs.repair(points, graph, "exhaustive", hull=hull)
-    parts, hulls = [range(4)], [found.hull_after]
-    if hull == "component":
-        parts, hulls = graphs.components(found.graph), graphs.component_hulls(points, found.graph)
-    total = [0.0] * 3
-    for part, body in zip(parts, hulls, strict=True):
-        total[2 - body.dimension] += len(part) * body.volume
-    assert tuple(round(value, 9) for value in total[:2]) == least_by_enumeration(points, graph, hull)
+def test_exhaustive_search_against_all_graphs(hull: str) -> None:
+    for seed in range(3):
+        points = np.random.default_rng(seed).integers(-3, 4, (4, 2)).astype(float)
+        graph = graphs.from_edges(4, [[0, 1]] if seed % 2 else [])
+        found = graphs.repair(points, graph, "exhaustive", hull=hull)
+        parts, hulls = [range(4)], [found.hull_after]
+        if hull == "component":
+            parts, hulls = graphs.components(found.graph), graphs.component_hulls(points, found.graph)
+        total = [0.0] * 3
+        for part, body in zip(parts, hulls, strict=True):
+            total[2 - body.dimension] += len(part) * body.volume
+        assert tuple(round(value, 9) for value in total[:2]) == least_by_enumeration(points, graph, hull), seed
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from(["graph", "component"]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_every_repair_protects_all_and_keeps_what_was_asked(seed: int, d: int, hull: str) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
@@ -290,32 +289,46 @@ def test_an_edge_to_one_of_two_nodes_at_one_place_exposes_the_other() -> None:
 
 
 def test_a_large_map_is_repaired_quickly() -> None:
-    domain = md.Domain.grid(50, 50, 17.3, 17.3)
-    support = np.flatnonzero(np.random.default_rng(0).random(2500) < 0.05)
+    domain = md.Domain.grid(40, 40, 17.3, 17.3)
+    support = np.flatnonzero(np.random.default_rng(0).random(1600) < 0.05)
     graph = graphs.constrain(graphs.blocks(domain, 5), support)
     for hull in ("graph", "component"):
         for method in ("area", "nearest"):
             assert graphs.protectable(domain, graphs.repair(domain, graph, method, hull=hull).graph, hull=hull)
 
 
-@pytest.mark.parametrize(
-    ("build", "says"),
-    [
-        (lambda: graphs.repair([[0.0, 1.0]], graphs.complete(1)), "single node"),
-        (lambda: graphs.repair(ANSWERS, under(3)), "single node"),
-        (lambda: graphs.repair(ANSWERS, under(3, 4), "smallest"), "unknown"),
-        (lambda: graphs.repair(ANSWERS, under(3, 4), hull="whole"), "unknown"),
-        (lambda: graphs.repair(ANSWERS, under(3, 4), order=[2]), "omits"),
-        (lambda: graphs.repair(ANSWERS, under(3, 4), order=[7]), "order"),
-        (lambda: graphs.repair(ANSWERS, under(3, 4), order=[[2], [1, 3]]), "order"),
-        (lambda: graphs.repair(ANSWERS, nx.Graph([(0, 0), (0, 1)])), "self-loop"),
-        (lambda: graphs.repair(ANSWERS, graphs.line(7)), "unknown node"),
-        (lambda: graphs.repair([[0.0], [np.nan]], graphs.line(2)), "points"),
-    ],
-)
-def test_wrong_input_is_refused(build, says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        build()
+def test_wrong_input_is_refused() -> None:
+    five, places = graphs.from_edges(5, [(0, 1)]), np.array([[0.0, 0], [1, 0], [0, 5], [3, 5], [5, 1]])
+    kept, four = graphs.constrain(five, [0, 1, 2, 4]), graphs.from_edges(4, [(2, 3)])
+    alone, loop = graphs.complete(1), nx.Graph([(0, 0), (0, 1)])
+    line = np.array([[0.0], [1.0], [10.0], [11.0]])
+    places_of = {
+        "graph": [
+            lambda: graphs.repair([[0.0, 1.0]], alone),
+            lambda: graphs.repair(ANSWERS, under(3)),
+            lambda: graphs.repair(ANSWERS, loop),
+            lambda: graphs.repair(ANSWERS, graphs.line(7)),
+        ],
+        "method": [lambda: graphs.repair(ANSWERS, under(3, 4), "smallest")],
+        "hull": [lambda: graphs.repair(ANSWERS, under(3, 4), hull="whole")],
+        "order": [
+            lambda order=order: graphs.repair(ANSWERS, under(3, 4), order=order) for order in ([2], [7], [[2], [1, 3]])
+        ],
+        "points": [lambda: graphs.repair([[0.0], [np.nan]], graphs.line(2))],
+        "nodes": [
+            lambda nodes=nodes: graphs.repair(places, kept, nodes=nodes)
+            for nodes in ([5], [-1], [1.5], ["a"], [True], [[1]], 4, [3])
+        ],
+        "bystanders": [
+            lambda nodes=nodes: graphs.repair(line, four, bystanders=nodes)
+            for nodes in ([4], [-1], [0.5], [[1]], ["a"])
+        ],
+    }
+    assert_refused(
+        Mistake(f"{place}, {number}", make, place)
+        for place, makes in places_of.items()
+        for number, make in enumerate(makes)
+    )
 
 
 def test_an_exhaustive_search_is_refused_just_above_its_bound() -> None:
@@ -333,30 +346,18 @@ def test_an_exhaustive_search_is_refused_just_above_its_bound() -> None:
         graphs.repair(np.arange(1600.0)[:, None], graphs.from_edges(1600, []), "exhaustive")
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("hull", ["graph", "component"])
-def test_only_some_nodes_are_repaired(method, hull):
+def test_only_some_nodes_are_repaired() -> None:
     points = [[0.0, 0.0], [1.0, 0.0], [0.0, 5.0], [3.0, 5.0], [5.0, 1.0]]
     g = graphs.from_edges(5, [(0, 1)])
-    made = graphs.repair(points, g, method, hull=hull, nodes=[3])
-    assert made.order == (3,)
-    assert len(made.added) == 1
-    assert made.added[0][0] == 3
-    assert 3 not in graphs.exposed(points, made.graph, hull)
-    assert graphs.repair(points, g, method, hull=hull, nodes=[0, 1]).added == ()
-    whole = graphs.repair(points, g, method, hull=hull)
-    assert graphs.repair(points, g, method, hull=hull, nodes=np.arange(5)).added == whole.added
-    assert set(whole.order) >= {2, 3, 4}
-
-
-@pytest.mark.parametrize("nodes", [[5], [-1], [1.5], ["a"], [True], [[1]], 4])
-def test_nodes_that_are_none(nodes):
-    g = graphs.constrain(graphs.from_edges(5, [(0, 1)]), [0, 1, 2, 4])
-    points = [[0.0, 0.0], [1.0, 0.0], [0.0, 5.0], [3.0, 5.0], [5.0, 1.0]]
-    with pytest.raises(InputError, match=r"^nodes"):
-        graphs.repair(points, g, nodes=nodes)
-    with pytest.raises(InputError, match=r"^nodes: contains an unknown node"):
-        graphs.repair(points, g, nodes=[3])
+    for method, hull in itertools.product(METHODS, ("graph", "component")):
+        made = graphs.repair(points, g, method, hull=hull, nodes=[3])
+        assert made.order == (3,), (method, hull)
+        assert [i for i, _ in made.added] == [3], (method, hull)
+        assert 3 not in graphs.exposed(points, made.graph, hull)
+        assert graphs.repair(points, g, method, hull=hull, nodes=[0, 1]).added == ()
+        whole = graphs.repair(points, g, method, hull=hull)
+        assert graphs.repair(points, g, method, hull=hull, nodes=np.arange(5)).added == whole.added
+        assert set(whole.order) >= {2, 3, 4}
 
 
 def test_bystanders_protect_by_an_edge_only():
@@ -371,9 +372,3 @@ def test_bystanders_protect_by_an_edge_only():
     twice = [[0.0], [1.0], [10.0], [11.0], [2.0]]
     made = graphs.repair(twice, graphs.from_edges(5, [(2, 3)]), nodes=[0, 4], bystanders=[1])
     assert made.added == ((0, 1),)
-
-
-@pytest.mark.parametrize("bystanders", [[4], [-1], [0.5], [[1]], ["a"]])
-def test_wrong_bystanders_are_refused(bystanders):
-    with pytest.raises(InputError, match="bystanders"):
-        graphs.repair([[0.0], [1.0], [10.0], [11.0]], graphs.from_edges(4, [(2, 3)]), bystanders=bystanders)
