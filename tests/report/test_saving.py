@@ -8,6 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from refusals import Mistake, assert_refused
+from report_examples import leave_pictures_blank
 
 import mechdesign as md
 from mechdesign.errors import ExportError, InputError, ReportError
@@ -50,6 +53,15 @@ def table():
     return parse_table(TABLE).release({"age": [1, 2, 2]}, rng=1)
 
 
+@pytest.fixture
+def blank(monkeypatch):
+    """Leave the pictures of pages blank."""
+    leave_pictures_blank(monkeypatch)
+    monkeypatch.setattr("mechdesign.report._pages.inline_svg", lambda *_: "<svg></svg>")
+    for drawing in ("over_time_picture", "trace_picture"):
+        monkeypatch.setattr(f"mechdesign.report._trace_figures.{drawing}", lambda *_: Figure())
+
+
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -81,6 +93,7 @@ def test_the_certificate_vouches_for_further_files(design, tmp_path):
     assert "note.txt" not in contents(tmp_path)
 
 
+@pytest.mark.usefixtures("blank")
 def test_a_page_is_a_file_like_others(design, tmp_path):
     saving.save(design, tmp_path / "one")
     design.save(tmp_path / "two", files={"report.html": saving.html(design).encode()})
@@ -103,40 +116,27 @@ def test_a_function_gets_the_design_that_is_written(design, tmp_path):
     assert md.Design.load(tmp_path / "without").status is Status.STATED
 
 
-@pytest.mark.parametrize("name", ["certificate.json", "channel.npz", "Dual.npz", "channel.csv", "certificate.json."])
-def test_names_of_the_set_are_taken(design, tmp_path, name):
-    with pytest.raises(InputError, match="files: has a name that is taken"):
-        design.save(tmp_path / "out", files={name: b""})
-    assert not (tmp_path / "out").exists()
+def test_files_with_other_names_or_contents_are_refused(design, table, trace, tmp_path):
+    """Names are taken, or some systems take them for one, or they are no plain names; contents are bytes."""
+    folder = tmp_path / "out"
 
+    def saves(value, files):
+        return lambda: value.save(folder, files=files)
 
-def test_names_that_some_systems_take_for_one_are_refused(design, tmp_path):
-    for other in ("a.txt", "a.txt."):
-        with pytest.raises(InputError, match="files: has a name that is taken"):
-            design.save(tmp_path / "out", files={"A.txt": b"", other: b""})
-
-
-@pytest.mark.parametrize("name", ["../x", "a/b", "/x", "a\\b", ".x", "", "x\n", "con", "NUL.txt", "Com1.x", 3])
-def test_names_that_are_no_plain_file_names_are_refused(design, table, trace, tmp_path, name):
-    for value in (design, table, trace):
-        with pytest.raises(InputError, match="not a plain file name"):
-            value.save(tmp_path / "out", files={name: b""})
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("files", [{"x": "text"}, {"x": None}, {"x": bytearray()}, ["x"], None])
-def test_what_is_not_bytes_is_refused(design, table, trace, tmp_path, files):
-    for value in (design, table, trace):
-        with pytest.raises(InputError, match="files"):
-            value.save(tmp_path / "out", files=files)
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("old", [{"report": True}, {"report": False}, {"force": True}])
-def test_what_save_no_longer_takes_is_said_with_what_does(design, table, tmp_path, old):
-    for value in (design, table) if "report" in old else (design,):
-        with pytest.raises(InputError, match=r"md\.report\.save\("):
-            value.save(tmp_path / "out", **old)
+    own = {
+        design: ("certificate.json", "channel.npz", "Dual.npz", "channel.csv", "certificate.json."),
+        trace: ("released.csv", "release.json", "steps.json", "channels"),
+        table: ("answers.csv",),
+    }
+    taken = [(value, {name: b""}) for value, names in own.items() for name in names]
+    taken += [(design, {"A.txt": b"", name: b""}) for name in ("a.txt", "a.txt.")]
+    rows = [(value, files, "taken") for value, files in taken]
+    for value in own:
+        for name in ("../x", "a/b", "/x", "a\\b", ".x", "", "x\n", "con", "NUL.txt", "Com1.x", 3):
+            rows.append((value, {name: b""}, "not a plain file name"))
+        rows += [(value, files, "") for files in ({"x": "text"}, {"x": None}, {"x": bytearray()}, ["x"], None)]
+    assert_refused(Mistake(f"{value} {files}", saves(value, files), "files", said) for value, files, said in rows)
+    assert not folder.exists()
 
 
 def test_summaries_tell_what_provenance_tells():
@@ -150,6 +150,7 @@ def test_summaries_tell_what_provenance_tells():
 # --- traces and tables ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("blank")
 def test_a_trace_is_its_outputs_and_the_files_that_go_with_them(trace, tmp_path):
     trace.save(tmp_path / "bare")
     assert sorted(contents(tmp_path / "bare")) == ["release.json", "released.csv", "steps.json"]
@@ -160,17 +161,10 @@ def test_a_trace_is_its_outputs_and_the_files_that_go_with_them(trace, tmp_path)
     assert json.loads((tmp_path / "page" / "release.json").read_text()) == trace.manifest(saving.pages(trace))
 
 
-@pytest.mark.parametrize("name", ["released.csv", "release.json", "steps.json", "channels"])
-def test_names_of_a_trace_are_taken(trace, tmp_path, name):
-    with pytest.raises(InputError, match="taken"):
-        trace.save(tmp_path / "out", files={name: b""})
-
-
+@pytest.mark.usefixtures("blank")
 def test_a_table_is_its_answers_and_the_files_that_go_with_them(table, tmp_path):
     table.save(tmp_path / "bare")
     assert sorted(contents(tmp_path / "bare")) == ["answers.csv", "release.json"]
-    with pytest.raises(InputError, match="taken"):
-        table.save(tmp_path / "out", files={"answers.csv": b""})
     saving.save(table, tmp_path / "page")
     assert contents(tmp_path / "page") == contents(tmp_path / "bare") | {"report.html": saving.html(table).encode()}
     # A release without what was read from it is written alike.
@@ -199,8 +193,8 @@ def test_folders_are_looked_at_before_anything_is_drawn(design, table, trace, tm
         saving.save(replace(design, origin=Origin("other")), tmp_path / "set", overwrite=False)
 
 
-@pytest.mark.parametrize("value", [None, "text", 3, np.eye(2)])
-def test_what_has_no_page_is_refused(tmp_path, value):
-    for call in (saving.html, saving.pages, lambda wrong: saving.save(wrong, tmp_path)):
-        with pytest.raises(InputError, match="value: has no page"):
-            call(value)
+def test_what_has_no_page_is_refused(tmp_path):
+    for value in (None, "text", 3, np.eye(2)):
+        for call in (saving.html, saving.pages, lambda wrong: saving.save(wrong, tmp_path)):
+            with pytest.raises(InputError, match="value: has no page"):
+                call(value)
