@@ -245,6 +245,10 @@ def test_under_a_mixture() -> None:
         np.testing.assert_allclose(loss.under_mixture()([0.1, 1.0, 9.0]), values([0.1, 1.0, 9.0]), rtol=1e-15)
     plain = leakage.LossFunction([[0.8, 0.2], [0.2, 0.8]])
     assert plain.under_mixture() is plain
+    # A row that leads to another state for certain is no end.
+    moves = np.array([[0, 1, 0], [0.5, 0.5, 0], [0, 0, 1]])
+    for given in (moves, sparse.csr_array(moves)):
+        assert leakage.LossFunction(given).end_states.tolist() == [2]
     still = leakage.LossFunction(np.eye(3))
     assert still.under_mixture() is still
     assert leakage.LossFunction.from_lines(plain.n, plain.digest, list(plain.lines)).end_states.size == 0
@@ -281,19 +285,20 @@ def test_a_chain_counted_where_people_stay() -> None:
         assert MarkovChain.from_traces(STEPS, 4, 1.0, ends=ends).matrix[3].tolist() == [0.25] * 4
 
 
-def visits() -> Visits:
-    """Return visits to the cells 0 and 1; one user leaves the box twice and comes back once."""
+def visits(**paths: list[int]) -> Visits:
+    """Return visits of users to the cells 0 and 1; 9 is out of the box."""
     box = Domain.geographic_grid(2, 1, south=0, north=1, west=0, east=2)
     inside = {0: (0.5, 0.5), 1: (0.5, 1.5), 9: (5.0, 5.0)}
     traces = []
-    for user, path in (("a", [0, 1, 0, 9, 9, 1, 9]), ("b", [9, 0, 1])):
+    for user, path in paths.items():
         latitude, longitude = zip(*(inside[each] for each in path), strict=True)
         traces.append(Trajectory(user, np.array(latitude), np.array(longitude)))
     return to_grid(traces, box)
 
 
 def test_steps_out_of_the_box() -> None:
-    given = visits()
+    # The first user leaves the box twice and comes back once.
+    given = visits(a=[0, 1, 0, 9, 9, 1, 9], b=[9, 0, 1])
     assert given.exits == (True, True, False)
     found = leakage.correlations_from_traces(given, 2)
     assert (found.states.tolist(), found.steps, found.leaving) == ([0, 1], 3, 2)
@@ -308,5 +313,7 @@ def test_steps_out_of_the_box() -> None:
         assert found.backward.matrix[2].tolist() == [0.5, 0.5, 0]
     with pytest.raises(InputError, match="exits: have another length"):
         Visits(given.cells, given.users, given.inside, given.outside, given.domain, given.times, (True,))
+    away = leakage.correlations_from_traces(visits(a=[0, 1, 9]), 2, border="state")
+    assert away.forward.matrix.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
     given_initial = leakage.correlations_from_traces(given, 2, initial=[0.5, 0.5], border="state")
     np.testing.assert_allclose(given_initial.backward.matrix[2], [0.4, 0.6, 0], rtol=1e-15)

@@ -427,6 +427,21 @@ PAIRS: dict[str, tuple[dict[str, list[int]], dict[str, list[int]], bool]] = {
     "noisy releases under different policies": ({"components": [0, 0, 1, 1]}, {"components": [0, 1, 1, 2]}, False),
     "undecided, then exact": ({}, {"components": [0, 1, 2, 3], "classes": [0, 1, 2, 3]}, True),
     "exact, then undecided": ({"components": [0, 1, 2, 3], "classes": [0, 1, 2, 3]}, {}, False),
+    "the number of records beside what may count the absent": (
+        {},
+        {"components": [0, 0, 0], "classes": [0, 0, 0]},
+        True,
+    ),
+    "the number of records where nobody is absent": (
+        {"components": [0, 0, 1]},
+        {"components": [0, 0], "classes": [0, 0]},
+        False,
+    ),
+    "the number of records after another exact answer": (
+        {"components": [0, 1, 2], "classes": [0, 1, 2]},
+        {"components": [0, 1], "classes": [0, 0]},
+        True,
+    ),
     "another length": ({"components": [0, 1, 2], "classes": [0, 1, 2]}, {"components": [0, 0, 1, 1]}, False),
 }
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sparse
-from long import mostly_long
 from test_loss import AWKWARD, square
 
 import mechdesign as md
@@ -63,11 +62,12 @@ def test_brackets_contain_the_exact_maximum(method: Any) -> None:
         assert_brackets(AWKWARD[name], [0.0, 1e-6, 1.0, 20.0], method)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", mostly_long(AWKWARD, 2))
-def test_brackets_of_all_awkward_matrices(name: str, method: Any) -> None:
-    assert_brackets(AWKWARD[name], ALPHAS, method)
+def test_brackets_of_all_awkward_matrices(method: Any) -> None:
+    for P in AWKWARD.values():
+        assert_brackets(P, ALPHAS, method)
 
 
 def test_reference_values() -> None:
@@ -85,10 +85,9 @@ def test_programs_for_all_pairs_agree_with_algorithms_1_3_and_5(method: Any) -> 
 
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", ["highs-simplex", "highs-ipx"])
 @pytest.mark.parametrize("method", METHODS)
-def test_programs_for_all_pairs_of_larger_matrices(method: Any, solver: str) -> None:
-    for seed in range(2):
+def test_programs_for_all_pairs_of_larger_matrices(method: Any) -> None:
+    for seed, solver in itertools.product(range(2), ("highs-simplex", "highs-ipx")):
         assert_agreement(random_rows(8, seed), [0.1, 1.0, 5.0, 10.0], method, solver)
 
 

@@ -68,6 +68,9 @@ def test_correlations_of_traces_warn_in_both_directions() -> None:
         assert loss.unsmoothed(1.0) == pytest.approx(LossFunction(getattr(alone, name))(1.0))
     first = md.leakage.correlations_from_traces(MIXED, 2, smoothing=0.5, initial=[0.5, 0.5])
     assert first.backward.smoothing == 0.5
+    # Without smoothing it is the reverse of the counts under the same initial distribution.
+    joint = 0.5 * alone.forward.matrix
+    np.testing.assert_allclose(first.backward.unsmoothed().matrix, (joint / joint.sum(axis=0)).T, rtol=1e-12)
 
 
 def test_what_was_not_counted_or_not_smoothed_does_not_warn() -> None:

@@ -113,7 +113,10 @@ def test_laplace_noise_is_independent_with_the_scale_of_the_edges() -> None:
     """Errata, PGLP 1: neighbours count, not all pairs of the component; three against seven here."""
     points = [[0.0, 0.0], [1.0, 2.0], [2.0, 3.0], [3.0, 4.0]]
     mechanism = md.mechanisms.Laplace("0.5", points, md.graphs.line(4))
-    noise = mechanism.sample(3, 20_000, 5) - points[3]
+    noise = mechanism.sample(3, 200_000, 5) - points[3]
+    # E |x| is the scale, and so is its standard deviation.
+    assert np.abs(np.abs(noise).mean(axis=0) / 6 - 1).max() < 3.5 / math.sqrt(200_000)
+    noise = noise[:20_000]
     for coordinate in noise.T:
         assert stats.kstest(coordinate, stats.laplace(scale=3 / 0.5).cdf).pvalue > 1e-3
     for sample in (noise, np.abs(noise)):
@@ -387,6 +390,9 @@ def test_labels_and_constrained_graphs() -> None:
     mechanism = md.mechanisms.PlanarIsotropic(1, domain, g)
     channel = mechanism.channel(domain)
     assert mechanism.nodes.tolist() == [0, 2, 3]
+    # The place that is left out lies farther off than the hull reaches.
+    assert mechanism.hull(0).norm(domain.points[1] - domain.points[2]) > 1.1
+    assert mechanism.level() == pytest.approx(1)
     assert channel.secrets == ("a", "c", "d")
     assert channel.observables == domain.labels
     assert holds(mechanism, channel)

@@ -92,6 +92,20 @@ def test_noise_against_a_search_over_places(choice: str) -> None:
         assert level <= level_against(stage, range(6))
 
 
+def test_noise_of_other_components_hides_nobody() -> None:
+    """The level is max_i −ln Σ_j p_j exp(−ε ‖f(s_i) − f(s_j)‖_K), over the states j of the component of i alone."""
+    triangle = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 1.0]])
+    places, belief = np.concatenate((triangle, 2 * triangle + 0.5)), np.array([0.3, 0.1, 0.1, 0.1, 0.2, 0.2])
+    g = md.graphs.categories([0, 0, 0, 1, 1, 1])
+    trace = Trace(md.Domain.from_points(places), g, 2, np.eye(6), belief, snap=False)
+    stage, sums = trace.table(1)[0], []
+    for i in range(6):
+        own = range(3) if i < 3 else range(3, 6)
+        norms = [float(stage.fitted.mechanism.hull(i).norm(places[j] - places[i])) for j in own]
+        sums.append(sum(belief[j] * math.exp(-2 * norm) for j, norm in zip(own, norms, strict=True)))
+    assert adversarial_level(stage, belief) == pytest.approx(-math.log(min(sums)), rel=1e-12)
+
+
 def test_states_that_the_designer_rules_out_are_ruled_out() -> None:
     trace = Trace(strip(3), md.graphs.complete(3), 1, ring(3), [0.5, 0.5, 0])
     stage = trace.table(1)[0]

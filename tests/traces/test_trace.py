@@ -507,6 +507,10 @@ def test_what_was_fitted_serves_again(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = trace.table(2)
     assert one.fitted is other.fitted
     assert trace.restart().table(1)[0].fitted is one.fitted
+    # Another ε needs another mechanism for the same states.
+    half = trace.restart().step(0, epsilon="0.5").stage
+    fresh = Trace(strip(4), md.graphs.line(4), "0.5", ring(4), np.full(4, 0.25)).table(1)[0]
+    np.testing.assert_array_equal(half.channel.numerators, fresh.channel.numerators)
     monkeypatch.setattr("mechdesign.traces._planner._CACHE_BYTES", 1)
     by_prior = Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0])
     # Four constrained domains, the last one at two times; only the latest is kept.

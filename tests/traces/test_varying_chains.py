@@ -42,7 +42,7 @@ def test_beliefs_are_those_of_all_trajectories() -> None:
         np.testing.assert_allclose(smoothed, all_of_them / all_of_them.sum(axis=1, keepdims=True))
 
 
-def test_one_chain_repeated_is_that_chain() -> None:
+def test_one_chain_repeated_is_that_chain_and_a_table_takes_each_in_turn() -> None:
     (matrix,) = chains(1, 3)
     domain, graph = Domain.grid(3, 1, 3.0, 1.0), nx.path_graph(3)
     releases = []
@@ -53,5 +53,10 @@ def test_one_chain_repeated_is_that_chain() -> None:
         for one, again in zip(releases[0], other, strict=True):
             assert one.output == again.output
             np.testing.assert_array_equal(one.posterior, again.posterior)
+    changing = chains(3, 3)
+    stages = Trace(domain, graph, 1, np.array(changing), [0.2, 0.3, 0.5]).table(4)
+    for steps, stage in enumerate(stages):
+        expected = np.linalg.multi_dot([[0.2, 0.3, 0.5], *changing[:steps], np.eye(3)])
+        np.testing.assert_allclose(stage.prior, expected)
     watched = [Adversary(t, [0.2, 0.3, 0.5]).watch(releases[0]).smoothed for t in (matrix, [MarkovChain(matrix)] * 3)]
     np.testing.assert_array_equal(*watched)
