@@ -9,12 +9,10 @@ from scipy.optimize import linprog
 
 import mechdesign as md
 from mechdesign.errors import SolverError
-from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._rays.generators import extend_into_cone, make_first_rays
 from mechdesign.synthesis._rays.master import solve_master
 from mechdesign.synthesis._rays.metric import lay_out
 from mechdesign.synthesis._rays.transport import Choices, solve_transport
-from mechdesign.synthesis._rounding import _mix_nearly_private
 
 
 def metrics() -> dict[str, np.ndarray]:
@@ -133,13 +131,3 @@ def test_transport_with_weights_to_choose_against_highs(seed: int) -> None:
     assert found.lacking.sum() == pytest.approx(served(lack, spare, arrives, choices), abs=1e-5)
     assert member @ found.weights == pytest.approx(choices.totals)
     assert (found.flows.sum(axis=0) <= (spare - found.weights @ choices.spares) * (1 + 1e-9)).all()
-
-
-def test_the_weight_that_rounding_needs_grows_with_the_error() -> None:
-    distance = md.distances.euclidean(np.array([[0.0, 0], [1, 0], [2, 0]]))
-    form = normalise(md.Problem(np.full(3, 1 / 3), distance, [md.MetricPrivacy("0.6", distance)]))
-    matrix = np.exp(-form.implied)
-    matrix /= matrix.sum(axis=1, keepdims=True)
-    small, large = (_mix_nearly_private(form, matrix, error).weights.max() for error in (1e-13, 1e-6))
-    assert 0 < small < 1e-11
-    assert 1e-7 < large < 1e-4

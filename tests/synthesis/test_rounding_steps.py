@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from rows import each_row
@@ -25,9 +27,12 @@ from mechdesign.synthesis._rounding import (
     _compute_weights,
     _meet_floors,
     _mix,
+    _mix_nearly_private,
     _Mixing,
+    _raise_along_bounds,
     _raise_along_paths,
     compute_cost,
+    compute_repaired_cost,
     find_cheapest_constant,
     has_tight_floor,
     round_channel,
@@ -101,6 +106,71 @@ def test_entries_are_raised_as_bounds_require() -> None:
     raised = np.array([[0.9, max(0.1, 0.9 * math.exp(-2))], [max(0.1, 0.9 * math.exp(-1)), 0.9], [0.0, 1.0]])
     np.testing.assert_allclose(_raise_along_paths(rows, paths), raised / raised.sum(axis=1, keepdims=True), rtol=1e-15)
     assert rows.tolist() == [[0.9, 0.1], [0.1, 0.9], [0.0, 1.0]]
+
+
+@each_row("seed", range(6))
+def test_raising_bound_by_bound_equals_raising_along_paths(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    rows = random.random((12, 5)) ** random.integers(1, 12)
+    exponents = np.where(random.random((12, 12)) < 0.15, 0.05 + random.random((12, 12)), math.inf)
+    np.fill_diagonal(exponents, math.inf)
+    graph = nx.DiGraph([(s, t, {"weight": exponents[s, t]}) for s, t in np.argwhere(np.isfinite(exponents)).tolist()])
+    graph.add_nodes_from(range(12))
+    paths = np.asarray(nx.floyd_warshall_numpy(graph, nodelist=range(12)))
+    found, before = _raise_along_bounds(rows, exponents), rows.copy()
+    assert np.allclose(found, _raise_along_paths(rows, paths), rtol=1e-13)
+    assert (rows == before).all()
+    # The bounds change the rows.
+    assert not np.allclose(found, rows / rows.sum(axis=1, keepdims=True), rtol=1e-3)
+
+
+def test_rows_are_apportioned_alike_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(2).random((9, 5))
+    whole = _apportion(rows)
+    monkeypatch.setattr(rounding, "_ENTRIES_PER_BATCH", 11)
+    assert np.array_equal(_apportion(rows), whole)
+
+
+def test_the_weight_for_a_relative_error_covers_violation_and_rounding() -> None:
+    """By the definition in the theory: Σ M · ((error + mixing) / (g − 1) + unit · (1 + 2 / (g − 1)) / min M)."""
+    matrix, mixing = np.array([[1.5, 0.25, 0.0], [0.5, 0.5, -1.0]]), 8 * 2.0**-53
+    largest = [0.8, 0.5, 0.0]
+    for exponent, error in ((math.log(2), 0.0), (math.log(2), 1e-6), (0.25, 1e-9), (3.0, 0.125), (100.0, 1e-3)):
+        form = form_of(groups=2, exponents=np.array([[math.inf, exponent], [2 * exponent, math.inf]]))
+        found = _mix_nearly_private(form, matrix, error)
+        excess = math.expm1(min(exponent, 62 * math.log(2)))
+        weight = 1.3 * ((error + mixing) / excess + UNIT * (1 + 2 / excess) / 0.5)
+        assert found.weights.tolist() == pytest.approx([min(1.0, weight)] * 2, rel=1e-12, abs=0)
+        assert found.common.tolist() == [[each / 1.3 for each in largest]] * 2
+        assert found.rows.tolist() == [[0.8, 0.2, 0.0], [0.5, 0.5, 0.0]]
+    tiny = form_of(groups=2, exponents=np.full((2, 2), 1e-300))
+    assert _mix_nearly_private(tiny, matrix, 1e-9).weights.tolist() == [1.0, 1.0]
+    # A single group has no bounds; only rounding counts.
+    alone = _mix_nearly_private(form_of(groups=1, exponents=np.full((1, 1), math.inf)), matrix[:1], 1e-3)
+    assert alone.weights.tolist() == pytest.approx([UNIT / 0.2], rel=1e-12, abs=0)
+
+
+def test_the_cost_of_a_repair_is_infinite_if_it_misses_a_floor() -> None:
+    form = line(3, Fraction(1, 2))
+    apart, alike = np.eye(3), np.full((3, 3), 1 / 3)
+    assert compute_repaired_cost(form, alike) == pytest.approx(float(form.problem.cost.mean()), rel=1e-12)
+    near = compute_repaired_cost(line(3), apart)
+    rows = _raise_along_paths(apart, form.implied)
+    common = _compute_common(rows, form.components)
+    weights = _compute_weights(form.exponents, rows, common, form.components)
+    assert near == pytest.approx(compute_cost(form, _mix(rows, common, weights)), rel=1e-12)
+    # At ε = 1, the raised identity has an error below 1/2; a second floor that is met does not change this.
+    (missed,) = form.floors
+    assert compute_repaired_cost(form, apart) == math.inf
+    met = replace(missed, claim=replace(missed.claim, minimum=Fraction(0)))
+    for floors in ((missed, met), (met, missed)):
+        assert compute_repaired_cost(replace(form, floors=floors), apart) == math.inf
+    assert compute_repaired_cost(replace(form, floors=(met, met)), apart) == near
+    # An answer counts with its least error over all estimates: here the second one, with 1 in all.
+    error = np.array([[0.5, 0.5, 0.5], [0.5, 0.25, 0.25]])
+    for minimum, cost in ((Fraction(7, 8), 8 / 9), (Fraction(17, 16), math.inf)):
+        floors = (replace(missed, error=error, claim=replace(missed.claim, minimum=minimum)),)
+        assert compute_repaired_cost(replace(form, floors=floors), alike) == pytest.approx(cost)
 
 
 def least_weight(p: float, q: float, u: float, exponent: float) -> float:
@@ -376,6 +446,15 @@ def test_a_second_distribution_is_tried_for_floors_that_are_tight(
     if tries == 2:
         np.testing.assert_allclose(spied["constants"][1], np.full(3, 1 / 3), atol=0.2)
         assert spied["constants"][1].sum() == pytest.approx(1, rel=1e-15)
+
+
+def test_thresholds_are_tried_while_one_connected_set_needs_weight(spied: dict[str, list[Any]]) -> None:
+    """Of two unconnected pairs of secrets, one already meets its bounds."""
+    graph = nx.Graph([(0, 1), (2, 3)])
+    form = normalise(md.Problem(np.full(4, 0.25), 1 - np.eye(4), [md.GraphPrivacy(1, graph)]))
+    matrix = np.array([[1.0, 0, 0, 0], [1.0, 0, 0, 0], [0, 1e-7, 1, 1e-15], [0, 1e-9, 1, 0]])
+    assert round_channel(form, matrix, lambda _: True, lambda _: ()) is not None
+    assert len(spied["thresholds"]) > 1
 
 
 @pytest.mark.parametrize(("weight", "tries"), [(0.0, 1), (1e-9, 1), (1.1e-9, 2)])

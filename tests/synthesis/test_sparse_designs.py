@@ -7,16 +7,13 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.solve._blocks.memory import Sparsity
-from mechdesign.synthesis import _rounding as rounding
 from mechdesign.synthesis._blocks import BlockReduction
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._pairs import find_few_pairs, mark_irreducible, measure_dilation
 from mechdesign.synthesis._parts import split
-from mechdesign.synthesis._rounding import _apportion, _raise_along_bounds, _raise_along_paths
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._sizes import Size, estimate, size_of
 
@@ -90,24 +87,6 @@ def test_few_and_many_bounds_are_reduced_alike(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("mechdesign.synthesis._pairs.is_sparse", lambda *sizes: False)
     assert np.array_equal(found, mark_irreducible(exponents))
     assert found.sum() < np.isfinite(exponents).sum()
-
-
-@each_row("seed", range(5))
-def test_raising_bound_by_bound_equals_raising_along_paths(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    rows = rng.random((SIDE**2, 6)) ** rng.integers(1, 12)
-    problem = md.Problem(PRIOR, WALKS[:, :6], [md.GraphPrivacy("0.6", STREETS)])
-    form = normalise(problem)
-    found = _raise_along_bounds(rows, form.exponents)
-    assert np.allclose(found, _raise_along_paths(rows, form.implied), rtol=1e-12)
-
-
-def test_rows_are_apportioned_alike_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = np.random.default_rng(2).random((9, 5))
-    whole = _apportion(rows)
-    monkeypatch.setattr(rounding, "_ENTRIES_PER_BATCH", 11)
-    assert np.array_equal(_apportion(rows), whole)
-    assert (whole.sum(axis=1) == 2**62).all()
 
 
 def test_sizes_account_for_few_bounds() -> None:
