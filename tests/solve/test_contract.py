@@ -38,8 +38,6 @@ from mechdesign.solve._solve import solve
 
 pytestmark = pytest.mark.usefixtures("loaded")
 
-# ------------------------------------------------------------------------------------------------- known answers
-
 
 # The methods of a wrapper with the programs they solve. The last two of CVXPY are HiGHS again.
 WRAPPERS = [
@@ -104,8 +102,6 @@ def test_failures_of_the_other_solvers_of_cvxpy(solver: str) -> None:
         assert solve(lp, solver).status is status, name
 
 
-# ------------------------------------------------------------------------------------------------- random programs
-
 INTEGERS = st.integers(-4, 4)
 
 
@@ -155,9 +151,6 @@ def test_random_programs_agree_with_brute_force(lp: LinearProgram) -> None:
             accuracy = 1e-6 if solver == "cvxpy" else 1e-7
             assert solution.residuals.objective == pytest.approx(best, abs=accuracy), solver
             assert solution.residuals.bound == pytest.approx(best, abs=accuracy), solver
-
-
-# ------------------------------------------------------------------------------------------------- garbage
 
 
 def answer(x: object, row_dual: object, status: Status = Status.OPTIMAL) -> Answer:
@@ -248,9 +241,6 @@ def test_a_lying_back_end_is_seen_through(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setitem(registry._SOLVERS, "fake", registry.Solver("fake", lambda: lie, "numpy"))
     assert solve(HONEST.program, "fake").status is Status.FAILED
-
-
-# ------------------------------------------------------------------------------------------------- names and options
 
 
 def test_every_solver_can_be_found() -> None:
@@ -499,8 +489,6 @@ def test_an_error_in_a_report_stops_the_solve(monkeypatch: pytest.MonkeyPatch) -
         solve(metric_program(20), "highs-simplex", Options(progress=report, extra={"presolve": "off"}))
     assert set(threading.enumerate()) <= before
 
-
-# ------------------------------------------------------------------------------------------------- Ctrl-C
 
 SCRIPT = """
 import sys
