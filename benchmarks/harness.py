@@ -83,11 +83,15 @@ def _measured(call: Callable[..., Facts], arguments: tuple[Any, ...]) -> Facts:
     return {"seconds": clock, "processor": spent, "peak": peak()} | found
 
 
+def commit() -> str:
+    """Return the commit of this checkout, which ends with "-dirty" if files have changed since."""
+    command = ["git", "-C", str(PROJECT), "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+
+
 def origin() -> str:
     """Return where and when a result comes from: version, commit, date and processors."""
-    command = ["git", "-C", str(PROJECT), "describe", "--always", "--dirty"]
-    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
-    return f"mechdesign {version('mechdesign')}, commit {commit}, {time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores"
+    return f"mechdesign {version('mechdesign')}, commit {commit()}, {time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores"
 
 
 def peak() -> int:

@@ -40,7 +40,7 @@ sys.path += [str(PROJECT / "benchmarks"), str(DOCS / "_ext")]
 from stored import RESULTS, with_tables  # noqa: E402
 from town import town  # noqa: E402
 
-from harness import side_by_side  # noqa: E402
+from harness import commit, side_by_side  # noqa: E402
 from solvers.scenes import SCENES, problem  # noqa: E402
 
 Table = tuple[list[str], list[list[str]], dict[str, float]]
@@ -294,6 +294,7 @@ def machine() -> dict[str, Any]:
     found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), flags=re.M)
     return {
         "date": date.today().isoformat(),
+        "commit": commit(),
         "processor": found[1] if found else platform.processor(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[1], 1),

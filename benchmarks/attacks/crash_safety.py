@@ -40,7 +40,7 @@ from mechdesign.report import _saving as saving
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness import options
+from harness import options, origin
 
 DESIGN = """
 title = "{title}"
@@ -430,7 +430,7 @@ def main() -> None:
         print(f"{kind.__name__.lower():12} {kills:5} {rounds:7} {incomplete:11} {found.total():7}", flush=True)
         for fault, count in found.most_common(5):
             print(f"    {count} times: {fault}", flush=True)
-    print(f"{total} kills: {faults} faults")
+    print(f"{total} kills: {faults} faults; {origin()}")
     raise SystemExit(1 if faults else 0)
 
 

@@ -48,7 +48,7 @@ from mechdesign.specification._specification import Specification, parse, read_s
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from attacks.garbage import changed
-from harness import options, peak
+from harness import options, origin, peak
 
 SECONDS = 10
 BYTES = 3 * 2**30
@@ -344,7 +344,7 @@ def main() -> int:
     lines += [f"{sum(findings.values())} findings", *(f"{count} {key}" for key, count in findings.most_common())]
     print("\n".join(lines))
     if arguments.output:
-        arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        arguments.output.write_text("\n".join([*lines, origin()]) + "\n", encoding="utf-8")
     return 1 if findings else 0
 
 

@@ -23,7 +23,7 @@ from interleavings import KINDS, run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness import options
+from harness import options, origin
 
 RESULT = Path(__file__).parents[1] / "results" / "interleavings.txt"
 
@@ -51,7 +51,7 @@ def main() -> int:
     ]
     print("\n".join(lines), f"\n{time.perf_counter() - started:.0f} s")
     if asked.store:
-        RESULT.write_text("\n".join(lines) + "\n")
+        RESULT.write_text("\n".join([*lines, origin()]) + "\n")
     return 1 if wrong else 0
 
 

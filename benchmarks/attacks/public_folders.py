@@ -24,7 +24,7 @@ from public_folders import Case, compare, sample_case, table_case, trace_case
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness import options
+from harness import options, origin
 
 RESULT = Path(__file__).resolve().parents[1] / "results" / "public_folders.txt"
 MAKERS = (table_case, table_case, table_case, trace_case, trace_case, sample_case)
@@ -54,7 +54,7 @@ def main() -> int:
     lines += ["", f"{wrong} differences"]
     print("\n".join(lines), f"\n{time.perf_counter() - started:.0f} s")
     if asked.store:
-        RESULT.write_text("\n".join(lines) + "\n")
+        RESULT.write_text("\n".join([*lines, origin()]) + "\n")
     return 1 if wrong else 0
 
 

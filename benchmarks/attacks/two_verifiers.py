@@ -48,7 +48,7 @@ from mechdesign.model._requirements._claimed import ClaimedPrivacy
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness import Store, options, peak
+from harness import Store, options, origin, peak
 
 Files = dict[str, bytes]
 
@@ -127,8 +127,8 @@ def claimed(rng: np.random.Generator, n: int, cost: np.ndarray) -> Iterator[Any]
 
 def random_design(rng: np.random.Generator, most: int = 10) -> md.Design | None:
     """Return the design of a random problem, or None if the problem is infeasible or refused."""
-    problem = random_problem(rng, most)
     try:
+        problem = random_problem(rng, most)
         with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
             return md.design(problem, solver="highs-simplex", threads=1, tolerance=1e-6, isolated="release")
     except (md.errors.InfeasibleError, md.errors.InputError, md.errors.SolverError):
@@ -482,7 +482,7 @@ def main() -> int:
     text = report(store.rows, arguments.seed)
     print(text)
     if arguments.output:
-        arguments.output.write_text(text + "\n", encoding="utf-8")
+        arguments.output.write_text(f"{text}\n{origin()}\n", encoding="utf-8")
     return 1 if any(row["wrong"] for row in store.rows) else 0
 
 

@@ -29,7 +29,7 @@ from at_the_radius import NORMS, far, grid, margins, wrong
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness import options
+from harness import options, origin
 
 
 def tables(step: int, lattices: int, seed: int, say: Callable[[str], None]) -> int:
@@ -81,7 +81,7 @@ def main() -> None:
     say(f"\n{found} pairs wrong")
     print(f"{time.perf_counter() - started:.0f} s")
     if given.output is not None:
-        given.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        given.output.write_text("\n".join([*lines, origin()]) + "\n", encoding="utf-8")
     sys.exit(1 if found else 0)
 
 

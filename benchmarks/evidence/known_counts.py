@@ -33,7 +33,7 @@ import mechdesign as md
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness import options
+from harness import options, origin
 
 Database = tuple[int, ...]
 Pair = tuple[Database, Database]
@@ -211,7 +211,7 @@ def main() -> int:
     print(text)
     print(f"{time.perf_counter() - clock:.0f} s")
     if arguments.output:
-        arguments.output.write_text(text + "\n", encoding="utf-8")
+        arguments.output.write_text(f"{text}\n{origin()}\n", encoding="utf-8")
     return 1 if faults else 0
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import mechdesign as md
+from harness import commit
 from mechdesign.base._atomic import write_file
 
 __all__ = ["Comparison", "Experiment", "MovedError", "Row", "Rows", "StaleResultError", "Stored", "data_folder"]
@@ -55,8 +56,8 @@ class Stored:
         """Return one line that says when, and with which versions, the rows were computed."""
         made = self.made_with
         return (
-            f"{len(self.rows)} rows, computed on {made['date']} with mechdesign {made['mechdesign']}, "
-            f"NumPy {made['numpy']} and Python {made['python']} in {made['seconds']:.0f} s"
+            f"{len(self.rows)} rows, computed on {made['date']} with mechdesign {made['mechdesign']} (commit "
+            f"{made['commit']}), NumPy {made['numpy']} and Python {made['python']} in {made['seconds']:.0f} s"
         )
 
 
@@ -115,6 +116,7 @@ class Experiment:
         rows = [_plain(row) for row in self.compute(*arguments, **self._parameters(setting))]
         made = {
             "date": datetime.now(UTC).date().isoformat(),
+            "commit": commit(),
             "mechdesign": md.__version__,
             "numpy": np.__version__,
             "python": platform.python_version(),

@@ -31,8 +31,8 @@ def origin(name: str) -> str:
     machine = load(name)["machine"]
     packages = ", ".join(f"{label} {machine[key]}" for label, key in _PACKAGES)
     return (
-        f"{load(name)['command']}, {machine['date']}: {machine['processor']}, {machine['cores']} cores, load "
-        f"{machine['load']} before; {packages}"
+        f"{load(name)['command']}, {machine['date']}, commit {machine['commit']}: {machine['processor']}, "
+        f"{machine['cores']} cores, load {machine['load']} before; {packages}"
     )
 
 
