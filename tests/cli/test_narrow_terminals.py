@@ -27,7 +27,6 @@ LARGE = (
     "policy --example districts",
     "table plan --example admissions",
     "table --example admissions -o {}outcome --no-report --seed 1",
-    "release --example walk -o {}released --seed 1",
     "sweep sweep.toml -o {}swept --jobs 1",
     "attack made --all",
     "info",

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from mechdesign.errors import ExportError
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
+from mechdesign.traces import _planner as planner
 from mechdesign.traces import _released as files
 from mechdesign.traces._composition import compose
 from mechdesign.traces._stage import Stage
@@ -397,3 +399,15 @@ def test_wrong_usage() -> None:
     assert_wrong_usage(lines)
     write_file("1\n", "t.csv")
     assert_wrong_usage({"release far.toml t.csv": "t.csv, step 0: cannot be the true state"})
+
+
+def test_steps_that_are_not_optimal_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    synthesise = planner.synthesise
+
+    def hurried(*arguments: Any) -> Any:
+        made = synthesise(*arguments)
+        return replace(made, certificate=replace(made.certificate, relative_gap=2e-06))
+
+    monkeypatch.setattr(planner, "synthesise", hurried)
+    said = well("release", *write(LP, "0\n")).stderr
+    assert "at the worst step the cost is proved to within 2e-06 of the least possible; the tolerance is 1e-06" in said
