@@ -159,12 +159,6 @@ def test_the_answers_are_those_of_the_library():
         assert [float(row["answers"]) for row in csv.DictReader(file)] == wanted.answers.tolist()
 
 
-def test_ranges_of_a_workload_are_named_by_their_values():
-    domain = 'domain.attributes.age = { range = [20, 29] }\npolicy.kind = "line"\n'
-    assert run(*write(KINDS["workload"], TABLE.replace("someone,", "someone,2"), domain=domain)).exit_code == 0
-    assert md.tables.load("released").labels["first"].min() == 20
-
-
 def test_what_the_policy_leaves_exact_is_said_and_charged_nothing():
     domain = (
         "domain.attributes.age = { range = [0, 9] }\n"
@@ -245,13 +239,6 @@ def test_known_counts_that_tie_groups_together_stop_parallel_composition():
     assert not Path("l.json").exists()
 
 
-def test_a_workload_is_released_under_known_counts():
-    domain = AGES + "policy.constraints = [{ where = { age = 1 }, count = 80 }]\n"
-    result = run(*write(KINDS["workload"], domain=domain), "--no-report")
-    assert result.exit_code == 0, result.output
-    assert len(md.tables.load("released")) == 55
-
-
 def test_parts_in_python():
     policy = md.tables.Policy.full(md.tables.Domain({"age": range(4)}))
     ledger = md.Ledger(epsilon=1)
@@ -266,21 +253,6 @@ def test_parts_in_python():
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_million_rows(tmp_path):
-    rng = np.random.default_rng(8)
-    ages = rng.integers(0, 100, 1_000_000)
-    Path("t.csv").write_text("id,age\n" + "\n".join(f"7,{age}" for age in ages.tolist()) + "\n")
-    Path("s.toml").write_text(
-        'domain.attributes.age = { range = [0, 99] }\npolicy = { kind = "threshold", theta = 5 }\n'
-        'release = { kind = "cdf", epsilon = 100 }\n'
-    )
-    assert run("s.toml", "t.csv", "--no-report").exit_code == 0
-    assert files() == ["answers.csv", "release.json"]
-    counts = np.cumsum(np.bincount(ages, minlength=100))
-    assert np.abs(md.tables.load("released").answers - counts).max() < 5
 
 
 def test_wrong_tables():
@@ -351,13 +323,3 @@ def test_ranges_that_share_an_end_and_columns_of_counts_are_told_of(tmp_path):
     (tmp_path / "s.toml").write_text(AGES + KINDS["ranges"])
     (tmp_path / "t.csv").write_text("name,age\na,1\n")
     assert read(tmp_path / "s.toml").remarks(tmp_path / "t.csv") == ()
-
-
-def test_notes_come_after_the_table():
-    ranges = KINDS["ranges"].replace("[3, 9]", "[2, 9]")
-    result = run(*write(ranges, TABLE.replace("name,age", "count,age")), "--no-report", "--seed", "1")
-    assert result.exit_code == 0, result.output
-    shown = result.output
-    assert shown.index("0 to 2") < shown.index("time  ") < shown.index("files  ") < shown.index("note:")
-    assert "the column count is not read" in said(result)
-    assert "both count 2" in said(result)

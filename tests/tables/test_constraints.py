@@ -212,7 +212,7 @@ def test_random_matrices_are_never_below_brute_force():
 def compared():
     """Give random policies, queries and norms, each with the largest change by each reading of the definition."""
     found = []
-    for number in range(30):
+    for number in range(18):
         generator = np.random.default_rng([1, number])
         case = brute.random_case(generator)
         differences = {name: brute.changes(pairs, case.nodes) for name, pairs in brute.neighbours(case).items()}
@@ -231,7 +231,7 @@ def test_random_policies_are_never_below_both_readings(compared):
         power == max(largest["printed"], largest["edges"])
         for power, (*_, largest) in zip(powers, compared, strict=True)
     ]
-    assert sum(equal) > 200
+    assert sum(equal) > 110
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_the_comparison_finds_a_sensitivity_that_is_too_small(compared, monkeypa
     monkeypatch.setattr(known_counts, "_bound_joint_change", lambda *_: LargestChange(Fraction(0), None))
     powers = [sensitivity(policy, query, norm).power for policy, query, norm, _ in compared]
     faults = [power < max(largest.values()) for power, (*_, largest) in zip(powers, compared, strict=True)]
-    assert sum(faults) > 30
+    assert sum(faults) > 10
 
 
 def test_random_constraints_are_never_below_brute_force() -> None:

@@ -146,26 +146,6 @@ def test_the_line_is_best_answered_by_prefixes():
     assert found.lower_bound(epsilon=1) == pytest.approx(2 * 5, rel=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", _NOISES)
-@pytest.mark.parametrize("policy", [_POLICIES["threshold"], _POLICIES["unbounded"]], ids=["threshold", "unbounded"])
-def test_released_errors_agree_with_the_promised_ones(noise, policy):
-    counts = np.array([3, 0, 41, 7, 1, 12])
-    data = np.repeat(np.arange(6), counts)
-    budget = {"epsilon": 0.25} if noise == "laplace" else {"rho": 0.05}
-    found = strategy("ranges", policy, noise=noise)
-    truth = found.workload.matrix() @ counts
-    rng = np.random.default_rng(5)
-    released = [found.release(data, rng=rng, **budget) for _ in range(800)]
-    errors = np.array([one.answers for one in released]) - truth
-    promised = found.standard_errors(**budget)
-    assert (errors**2).sum(axis=1).mean() == pytest.approx(found.error(**budget), rel=0.12)
-    np.testing.assert_allclose(np.sqrt((errors**2).mean(axis=0)), promised, rtol=0.15, atol=1e-6)
-    np.testing.assert_array_less(np.abs(errors.mean(axis=0)), 5 * promised / np.sqrt(800) + 1e-6)
-    inside = np.mean([(one.low <= truth + 1e-6) & (truth <= one.high + 1e-6) for one in released], axis=0)
-    assert inside.min() > 0.93
-
-
 def test_a_release_says_what_it_is():
     class Ledger:
         def __init__(self):
