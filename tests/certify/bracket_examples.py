@@ -16,7 +16,6 @@ from bundles import ONE
 from mechdesign.certify import second_verifier
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
-from mechdesign.certify._exponential import exp_upper
 from mechdesign.certify._stated import Stated
 
 CAREFUL = decimal.Context(prec=60, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
@@ -58,50 +57,22 @@ def case(seed: int) -> Evidence:
     )
 
 
-def exact_bound(evidence: Evidence) -> tuple[Fraction, Fraction]:
-    """Return the bound in fractions, and the sum of all the terms' magnitudes that it was made from."""
-    n, m = evidence.numerators.shape
-    multipliers = evidence.multipliers
-    assert multipliers is not None
-    prior = [Fraction(w) for w in evidence.prior.tolist()]
-    weights = prior
-    if evidence.objective == "worst" and multipliers.weights is not None:
-        weights = [Fraction(w) for w in multipliers.weights.tolist()]
-    allowed = [[o for o in range(m) if math.isfinite(evidence.cost[s, o])] for s in range(n)]
-    reduced = {(s, o): Fraction(0) for s in range(n) for o in range(m)}
-    reduced |= {(s, o): weights[s] * Fraction(float(evidence.cost[s, o])) for s in range(n) for o in allowed[s]}
-    size = {key: abs(value) for key, value in reduced.items()}
-    constant = Fraction(0)
-
-    def add(key: tuple[int, int], value: Fraction) -> None:
-        reduced[key] += value
-        size[key] += abs(value)
-
-    for claim, entry in zip(evidence.claims(), multipliers.requirements, strict=True):
-        if isinstance(entry, PairMultipliers):
-            assert isinstance(claim, PairBound)
-            pairs = zip(claim.sources.tolist(), claim.targets.tolist(), strict=True)
-            factors = dict(zip(pairs, exp_upper(claim.epsilon, claim.weights).tolist(), strict=True))
-            columns = (entry.sources, entry.targets, entry.observables, entry.values)
-            for s, t, o, y in zip(*(column.tolist() for column in columns), strict=True):
-                if math.isfinite(factors[s, t]):
-                    add((s, o), Fraction(y))
-                    add((t, o), -Fraction(factors[s, t]) * Fraction(y))
-        else:
+def magnitude(evidence: Evidence) -> Fraction:
+    """Return a bound on the sum of the magnitudes of all terms of the lower bound."""
+    cost, weights, multipliers = evidence.cost, _weights(evidence), evidence.multipliers
+    total = Fraction(float(cost[np.isfinite(cost)].max())) * sum(weights)
+    for claim, entry in zip(evidence.claims(), multipliers.requirements if multipliers else (), strict=False):
+        if isinstance(entry, FloorMultipliers):
             assert isinstance(claim, Floor)
-            sums = [Fraction(0)] * m
-            for estimate, o, q in zip(
-                *(c.tolist() for c in (entry.estimates, entry.observables, entry.values)), strict=True
-            ):
-                sums[o] += Fraction(q)
-                for s in range(n):
-                    add((s, o), -prior[s] * Fraction(q) * Fraction(float(claim.error[estimate, s])))
-            constant += min(sums) * claim.minimum
-    total = constant + sum(min(reduced[s, o] for o in allowed[s]) for s in range(n))
-    magnitude = constant + sum(max(size[s, o] for o in range(m)) for s in range(n))
-    if evidence.objective == "worst":
-        return total / sum(weights), magnitude / sum(weights)
-    return total, magnitude
+            total += sum(map(Fraction, entry.values.tolist())) * (claim.minimum + Fraction(float(claim.error.max())))
+            continue
+        assert isinstance(claim, PairBound)
+        pairs = zip(claim.sources.tolist(), claim.targets.tolist(), strict=True)
+        factors = dict(zip(pairs, claim.factors_above().tolist(), strict=True))
+        columns = (column.tolist() for column in (entry.sources, entry.targets, entry.values))
+        finite = [(y, factors[s, t]) for s, t, y in zip(*columns, strict=True) if math.isfinite(factors[s, t])]
+        total += sum((Fraction(y) * (1 + Fraction(g)) for y, g in finite), Fraction(0))
+    return total / sum(weights) if evidence.objective == "worst" else total
 
 
 def several(seed: int) -> Evidence:
@@ -154,10 +125,10 @@ def several(seed: int) -> Evidence:
 
 
 def _weights(evidence: Evidence) -> list[Fraction]:
-    multipliers = evidence.multipliers
-    assert multipliers is not None
-    own = evidence.objective == "worst" and multipliers.weights is not None
-    return [Fraction(w) for w in (multipliers.weights if own else evidence.prior).tolist()]  # type: ignore[union-attr]
+    multipliers, weights = evidence.multipliers, evidence.prior
+    if evidence.objective == "worst" and multipliers is not None and multipliers.weights is not None:
+        weights = multipliers.weights
+    return [Fraction(w) for w in weights.tolist()]
 
 
 @functools.cache
@@ -219,11 +190,9 @@ def lagrangian(evidence: Evidence) -> tuple[Fraction, Fraction]:
 
 def by_the_second(evidence: Evidence) -> tuple[Fraction, Fraction]:
     """Return the lower bound of the second verifier, in fractions and as floats round it."""
-    n = evidence.secrets
-    multipliers = evidence.multipliers
-    assert multipliers is not None
+    n, made = evidence.secrets, () if evidence.multipliers is None else evidence.multipliers.requirements
     prior, claims, entries = [Fraction(w) for w in evidence.prior.tolist()], [], []
-    for stated, entry in zip(evidence.requirements, multipliers.requirements, strict=True):
+    for stated, entry in zip(evidence.requirements, made, strict=False):
         arrays = {name: _exactly(array.tolist()) for name, array in stated.arrays.items()}
         symbol = second_verifier.NUMBERS[stated.kind][0]
         floor = symbol == "minimum"

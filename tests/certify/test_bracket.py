@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bracket_examples import by_the_second, case, constant_channel, exact_bound, lagrangian, several
+from bracket_examples import by_the_second, case, constant_channel, lagrangian, magnitude, several
 from scipy.optimize import linprog
 
 from mechdesign.certify import _bracket as bracket
@@ -24,12 +24,14 @@ ONE = 2**62
 
 
 def test_below_the_exact_value_and_close() -> None:
+    """And the same to the last bit as the second verifier computes it, which certificates state."""
     for seed in range(120):
         evidence = case(seed)
         found = Fraction(lower_bound(evidence))
-        true, magnitude = exact_bound(evidence)
-        assert found <= max(true, 0), seed
-        assert found >= true - magnitude / 10**14, seed
+        exact, rounded = by_the_second(evidence)
+        assert found <= exact, seed
+        assert found >= exact - magnitude(evidence) / 10**14, seed
+        assert found == rounded, seed
 
 
 def test_it_is_the_least_value_of_the_lagrangian() -> None:
@@ -37,12 +39,12 @@ def test_it_is_the_least_value_of_the_lagrangian() -> None:
     raised = 0
     for seed in range(60):
         evidence = several(seed)
-        found, (least, magnitude) = Fraction(lower_bound(evidence)), lagrangian(evidence)
-        assert found <= max(least, 0) + magnitude / 10**50, seed
+        found, (least, size) = Fraction(lower_bound(evidence)), lagrangian(evidence)
+        assert found <= max(least, 0) + size / 10**50, seed
         # Of a pair that is listed twice, the last factor may be taken, which is not the least.
-        assert seed % 3 == 0 or found >= least - magnitude / 10**13, seed
+        assert seed % 3 == 0 or found >= least - size / 10**13, seed
         exact, rounded = by_the_second(evidence)
-        assert abs(exact - max(least, 0)) <= magnitude / 10**40, seed
+        assert abs(exact - max(least, 0)) <= size / 10**40, seed
         assert rounded == found, seed
         raised += found > 0
     assert raised > 40

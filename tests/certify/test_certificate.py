@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -40,23 +41,22 @@ def response(n: int = 3, epsilon: float = 1.0, **changes: Any) -> Evidence:
     return Evidence(**{**fields, **changes})
 
 
-@pytest.mark.parametrize("n", [2, 3, 7])
-@pytest.mark.parametrize("epsilon", [0.01, 0.6, 1.0, 5.0])
-def test_randomised_response_is_certified_optimal(n: int, epsilon: float) -> None:
-    certificate = certify(response(n, epsilon), {"solver": "by hand"})
-    best = (n - 1) / (n - 1 + math.exp(epsilon))
-    assert certificate.holds
-    assert certificate.reason == ""
-    assert certificate.pair is None
-    assert certificate.expected_cost == pytest.approx(best, rel=1e-13)
-    assert certificate.worst_cost == pytest.approx(best, rel=1e-13)
-    assert certificate.lower_bound <= best + 1e-15
-    assert 0 <= certificate.relative_gap < 1e-12
-    assert certificate.epsilon == certificate.epsilon[:1]
-    assert epsilon - 1e-12 < certificate.epsilon[0] <= epsilon
-    assert certificate.distortion == ()
-    assert certificate.provenance["solver"] == "by hand"
-    certificate.require()
+def test_randomised_response_is_certified_optimal() -> None:
+    for n, epsilon in itertools.product((2, 3, 7), (0.01, 0.6, 1.0, 5.0)):
+        certificate = certify(response(n, epsilon), {"solver": "by hand"})
+        best = (n - 1) / (n - 1 + math.exp(epsilon))
+        assert certificate.holds
+        assert certificate.reason == ""
+        assert certificate.pair is None
+        assert certificate.expected_cost == pytest.approx(best, rel=1e-13)
+        assert certificate.worst_cost == pytest.approx(best, rel=1e-13)
+        assert certificate.lower_bound <= best + 1e-15
+        assert 0 <= certificate.relative_gap < 1e-12
+        assert certificate.epsilon == certificate.epsilon[:1]
+        assert epsilon - 1e-12 < certificate.epsilon[0] <= epsilon
+        assert certificate.distortion == ()
+        assert certificate.provenance["solver"] == "by hand"
+        certificate.require()
 
 
 def test_numbers_are_rounded_outwards() -> None:
@@ -219,20 +219,20 @@ def test_json_round_trips() -> None:
     assert again.epsilon == (math.inf,)
 
 
-@pytest.mark.parametrize("name", list(certify(response()).to_json()))
-def test_malformed_json_is_refused(name: str) -> None:
+def test_malformed_json_is_refused() -> None:
     values = certify(response()).to_json()
-    # Earlier versions did not say which secrets are revealed.
-    if name != "revealed":
-        with pytest.raises(CertificateError, match=name):
-            Certificate.from_json({key: value for key, value in values.items() if key != name})
-    for wrong in (None, 1, [1], {"a": []}, "nan", [1.5, 2], [{"kind": "graph"}]):
-        if (name, wrong) in (("pair", None), ("forbidden", 1), ("revealed", [1])):
-            continue
-        if name in {"reason", "objective", "expected_cost_text", "worst_cost_text"} and isinstance(wrong, str):
-            continue
-        with pytest.raises(CertificateError, match="malformed"):
-            Certificate.from_json({**values, name: wrong})
+    texts = {"reason", "objective", "expected_cost_text", "worst_cost_text"}
+    for name in values:
+        # A certificate need not say which secrets are revealed.
+        if name != "revealed":
+            with pytest.raises(CertificateError, match=name):
+                Certificate.from_json({key: value for key, value in values.items() if key != name})
+        for wrong in (None, 1, [1], {"a": []}, "nan", [1.5, 2], [{"kind": "graph"}]):
+            if (name, wrong) in (("pair", None), ("forbidden", 1), ("revealed", [1])):
+                continue
+            if name not in texts or not isinstance(wrong, str):
+                with pytest.raises(CertificateError, match="malformed"):
+                    Certificate.from_json({**values, name: wrong})
 
 
 def test_numbers_of_claims_in_the_open_are_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -62,40 +63,38 @@ def steepest(found: Dithered, numerators: np.ndarray) -> Fraction | None:
     return best
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("seed", range(12))
-def test_the_steepest_corner_is_found_exactly(norm: int, seed: int) -> None:
-    columns, rows = (3, 2) if seed % 2 else (2, 4)
-    found = claim(norm, columns, rows)
-    numerators = grid(seed, columns, rows, 3)
-    slope = found.steepest(numerators)
-    assert slope.power == steepest(found, numerators)
-    # The place that is named has that slope along the axis of the neighbour that is named, or less beside it.
-    assert abs(slope.anchor - slope.neighbour) in (1, columns)
-    own = int(numerators[slope.anchor, slope.observable])
-    change = Fraction(abs(int(numerators[slope.neighbour, slope.observable]) - own), own)
-    one = change / STEPS[0 if abs(slope.anchor - slope.neighbour) == 1 else 1]
-    assert power(norm, one, Fraction(0)) <= (slope.power or 0) <= power(norm, one, one)
+def test_the_steepest_corner_is_found_exactly() -> None:
+    for norm, seed in itertools.product(NORMS, range(12)):
+        columns, rows = (3, 2) if seed % 2 else (2, 4)
+        found = claim(norm, columns, rows)
+        numerators = grid(seed, columns, rows, 3)
+        slope = found.steepest(numerators)
+        assert slope.power == steepest(found, numerators)
+        # The place that is named has that slope along the axis of the neighbour that is named, or less beside it.
+        assert abs(slope.anchor - slope.neighbour) in (1, columns)
+        own = int(numerators[slope.anchor, slope.observable])
+        change = Fraction(abs(int(numerators[slope.neighbour, slope.observable]) - own), own)
+        one = change / STEPS[0 if abs(slope.anchor - slope.neighbour) == 1 else 1]
+        assert power(norm, one, Fraction(0)) <= (slope.power or 0) <= power(norm, one, one)
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("seed", range(6))
-def test_a_claim_holds_from_the_least_epsilon_on(norm: int, seed: int) -> None:
-    numerators = grid(seed, 3, 2, 3)
-    slope = claim(norm).steepest(numerators)
-    assert slope.power is not None
-    least = claim(norm).least(slope)
-    square = norm == EUCLIDEAN
-    for epsilon, holds in ((as_decimal(least), True), (as_decimal(math.nextafter(least, 0)), False)):
-        assert claim(norm, epsilon=epsilon).holds(slope) is holds
-        assert ((epsilon**2 if square else epsilon) >= slope.power) is holds
-    if not square:
-        # To the last digit.
-        assert claim(norm, epsilon=slope.power).holds(slope)
-        below = claim(norm, epsilon=slope.power * (1 - Fraction(1, 10**12)))
-        assert not below.holds(slope)
-        assert "changes faster than exp(" in below.sentence(slope)
-        assert f"between anchors {slope.anchor} and {slope.neighbour} " in below.sentence(slope)
+def test_a_claim_holds_from_the_least_epsilon_on() -> None:
+    for norm, seed in itertools.product(NORMS, range(6)):
+        numerators = grid(seed, 3, 2, 3)
+        slope = claim(norm).steepest(numerators)
+        assert slope.power is not None
+        least = claim(norm).least(slope)
+        square = norm == EUCLIDEAN
+        for epsilon, holds in ((as_decimal(least), True), (as_decimal(math.nextafter(least, 0)), False)):
+            assert claim(norm, epsilon=epsilon).holds(slope) is holds
+            assert ((epsilon**2 if square else epsilon) >= slope.power) is holds
+        if not square:
+            # To the last digit.
+            assert claim(norm, epsilon=slope.power).holds(slope)
+            below = claim(norm, epsilon=slope.power * (1 - Fraction(1, 10**12)))
+            assert not below.holds(slope)
+            assert "changes faster than exp(" in below.sentence(slope)
+            assert f"between anchors {slope.anchor} and {slope.neighbour} " in below.sentence(slope)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -107,7 +106,7 @@ def test_points_between_anchors_keep_what_is_proved_and_come_close_to_it(norm: i
     least = found.least(found.steepest(numerators))
     width, height = 2 * float(STEPS[0]), float(STEPS[1])
     largest = 0.0
-    for _ in range(4000):
+    for _ in range(2000):
         corner = np.array([random.integers(0, 3) * float(STEPS[0]), random.integers(0, 2) * height])
         a = np.clip(corner + random.normal(size=2) * 1e-6, 0, [width, height])
         b = np.clip(a + random.normal(size=2) * 10.0 ** random.integers(-6, 1), 0, [width, height])
@@ -128,23 +127,23 @@ def interpolated(numerators: np.ndarray, x: float, y: float) -> np.ndarray:
     return np.array((1 - v) * ((1 - u) * at[0] + u * at[1]) + v * ((1 - u) * at[2] + u * at[3]))
 
 
-@pytest.mark.parametrize(("place", "neighbour"), [(0, 1), (0, 3), (4, 3), (5, 2)])
-def test_a_zero_beside_what_is_not_has_no_epsilon(place: int, neighbour: int) -> None:
-    numerators = np.tile([2**61, 2**61], (6, 1))
-    numerators[:, 1] = 0
-    numerators[:, 0] = 2**62
-    assert claim().steepest(numerators).power == 0
-    numerators[neighbour] = 2**61
-    slope = claim().steepest(numerators)
-    assert slope.power is None
-    assert numerators[slope.anchor, 1] == 0
-    assert numerators[slope.neighbour, 1] == 2**61
-    assert slope.observable == 1
-    assert claim().least(slope) == math.inf
-    assert not claim(epsilon=Fraction(10**300)).holds(slope)
-    assert "has probability 0 at anchor" in claim().sentence(slope)
-    assert abs(slope.anchor - slope.neighbour) in (1, 3)
-    assert place != neighbour
+def test_a_zero_beside_what_is_not_has_no_epsilon() -> None:
+    for place, neighbour in ((0, 1), (0, 3), (4, 3), (5, 2)):
+        numerators = np.tile([2**61, 2**61], (6, 1))
+        numerators[:, 1] = 0
+        numerators[:, 0] = 2**62
+        assert claim().steepest(numerators).power == 0
+        numerators[neighbour] = 2**61
+        slope = claim().steepest(numerators)
+        assert slope.power is None
+        assert numerators[slope.anchor, 1] == 0
+        assert numerators[slope.neighbour, 1] == 2**61
+        assert slope.observable == 1
+        assert claim().least(slope) == math.inf
+        assert not claim(epsilon=Fraction(10**300)).holds(slope)
+        assert "has probability 0 at anchor" in claim().sentence(slope)
+        assert abs(slope.anchor - slope.neighbour) in (1, 3)
+        assert place != neighbour
 
 
 def test_the_first_of_several_zeros_is_named() -> None:
@@ -193,22 +192,22 @@ def test_equal_rows_keep_every_epsilon() -> None:
     assert claim(epsilon=Fraction(1, 10**300)).holds(slope)
 
 
-@pytest.mark.parametrize("norm", NORMS)
-def test_an_observable_that_does_not_vary_does_not_hide_the_others(norm: int) -> None:
-    numerators = np.tile([2**60, 2**60, 2**61], (6, 1))
-    numerators[2] += [0, 2**50, -(2**50)]
-    found = claim(norm).steepest(numerators)
-    assert found.power == steepest(claim(norm), numerators) != 0
-    assert found.observable == 1
+def test_an_observable_that_does_not_vary_does_not_hide_the_others() -> None:
+    for norm in NORMS:
+        numerators = np.tile([2**60, 2**60, 2**61], (6, 1))
+        numerators[2] += [0, 2**50, -(2**50)]
+        found = claim(norm).steepest(numerators)
+        assert found.power == steepest(claim(norm), numerators) != 0
+        assert found.observable == 1
 
 
-@pytest.mark.parametrize("norm", NORMS)
-def test_the_least_probability_is_not_taken_for_0(norm: int) -> None:
-    numerators = np.tile([2**10, 2**61, 2**61 - 2**10], (6, 1))
-    numerators[4] = [1, 2**61, 2**61 - 1]
-    found = claim(norm).steepest(numerators)
-    assert found.power == steepest(claim(norm), numerators) > 1000
-    assert (found.anchor, found.observable) == (4, 0)
+def test_the_least_probability_is_not_taken_for_0() -> None:
+    for norm in NORMS:
+        numerators = np.tile([2**10, 2**61, 2**61 - 2**10], (6, 1))
+        numerators[4] = [1, 2**61, 2**61 - 1]
+        found = claim(norm).steepest(numerators)
+        assert found.power == steepest(claim(norm), numerators) > 1000
+        assert (found.anchor, found.observable) == (4, 0)
 
 
 def test_corners_that_floats_cannot_tell_apart_are_compared_exactly() -> None:
@@ -225,39 +224,38 @@ def test_corners_that_floats_cannot_tell_apart_are_compared_exactly() -> None:
         assert found.observable == (1 if unit > 0 else 0)
 
 
-@pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(2), Fraction(10**30), Fraction(1, 10**30), Fraction(49, 4)])
-def test_square_roots_are_round_up(value: Fraction) -> None:
-    root = claim(EUCLIDEAN).least(Slope(value))
-    assert as_decimal(root) ** 2 >= value > as_decimal(math.nextafter(root, 0)) ** 2
+def test_square_roots_are_round_up() -> None:
+    for value in (Fraction(1, 3), Fraction(2), Fraction(10**30), Fraction(1, 10**30), Fraction(49, 4)):
+        root = claim(EUCLIDEAN).least(Slope(value))
+        assert as_decimal(root) ** 2 >= value > as_decimal(math.nextafter(root, 0)) ** 2
 
 
-@pytest.mark.parametrize("norm", NORMS)
-def test_what_is_a_float_is_not_rounded(norm: int) -> None:
-    for root in (0.5, 0.7, 3.0):
-        value = Fraction(str(root))
-        assert claim(norm).least(Slope(value**2 if norm == EUCLIDEAN else value)) == root
+def test_what_is_a_float_is_not_rounded() -> None:
+    for norm in NORMS:
+        for root in (0.5, 0.7, 3.0):
+            value = Fraction(str(root))
+            assert claim(norm).least(Slope(value**2 if norm == EUCLIDEAN else value)) == root
 
 
-@pytest.mark.parametrize("value", [0.3, 1.0, 40.0])
-def test_a_guess_is_corrected_either_way(value: float) -> None:
-    for towards in (0.0, math.inf):
-        guess = value
-        for _ in range(5):
-            guess = math.nextafter(guess, towards)
-        assert _round_up(guess, lambda number: number >= Fraction(str(value))) == value
-    assert _round_up(5e-324, lambda _: True) == 0
-    assert _round_up(math.inf, lambda _: False) == math.inf
+def test_a_guess_is_corrected_either_way() -> None:
+    for value in (0.3, 1.0, 40.0):
+        for towards in (0.0, math.inf):
+            guess = value
+            for _ in range(5):
+                guess = math.nextafter(guess, towards)
+            assert _round_up(guess, lambda number, value=value: number >= Fraction(str(value))) == value
+        assert _round_up(5e-324, lambda _: True) == 0
+        assert _round_up(math.inf, lambda _: False) == math.inf
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("step", [Fraction(1, 10**100), Fraction(10**100)])
-def test_the_largest_and_the_smallest_steps(norm: int, step: Fraction) -> None:
-    found = Dithered("x", Fraction(1), norm, 2, 2, step, step)
-    for numerators in ([[1, 2**62 - 1], [2**62 - 1, 1]] * 2, [[2**61, 2**61], [2**61 + 1, 2**61 - 1]] * 2):
-        slope = found.steepest(np.array(numerators))
-        assert slope.power is not None
-        least = as_decimal(found.least(slope))
-        assert 0 < slope.power <= (least**2 if norm == EUCLIDEAN else least)
+def test_the_largest_and_the_smallest_steps() -> None:
+    for norm, step in itertools.product(NORMS, (Fraction(1, 10**100), Fraction(10**100))):
+        found = Dithered("x", Fraction(1), norm, 2, 2, step, step)
+        for numerators in ([[1, 2**62 - 1], [2**62 - 1, 1]] * 2, [[2**61, 2**61], [2**61 + 1, 2**61 - 1]] * 2):
+            slope = found.steepest(np.array(numerators))
+            assert slope.power is not None
+            least = as_decimal(found.least(slope))
+            assert 0 < slope.power <= (least**2 if norm == EUCLIDEAN else least)
 
 
 def test_numbers_may_be_given_as_texts() -> None:

@@ -57,15 +57,15 @@ def test_no_weight_allows_no_difference() -> None:
     assert exp_upper(Fraction(3, 5), np.zeros(2)).tolist() == [1.0] * 2
 
 
-@pytest.mark.parametrize("power", ["1e-300", "1e-60", "1e-39", "1e-20", "1e-12"])
-def test_tiny_powers_never_round_above(power: str) -> None:
-    epsilon = Fraction(power)
-    (lower,) = exp_lower(epsilon, np.ones(1), 62)
-    (upper,) = exp_upper(epsilon, np.ones(1))
-    # exp(x) lies between 1 + x and 1 + x + x² for x up to 1.
-    assert 2**SHIFT <= lower <= 2**SHIFT * (1 + epsilon + epsilon**2)
-    assert Fraction(upper) >= 1 + epsilon
-    assert upper <= math.nextafter(1 + float(epsilon), 2)
+def test_tiny_powers_never_round_above() -> None:
+    for power in ("1e-300", "1e-60", "1e-39", "1e-20", "1e-12"):
+        epsilon = Fraction(power)
+        (lower,) = exp_lower(epsilon, np.ones(1), 62)
+        (upper,) = exp_upper(epsilon, np.ones(1))
+        # exp(x) lies between 1 + x and 1 + x + x² for x up to 1.
+        assert 2**SHIFT <= lower <= 2**SHIFT * (1 + epsilon + epsilon**2)
+        assert Fraction(upper) >= 1 + epsilon
+        assert upper <= math.nextafter(1 + float(epsilon), 2)
 
 
 def test_huge_powers_are_capped_and_overflow() -> None:
@@ -81,18 +81,18 @@ def logarithm(value: Fraction) -> Fraction:
     return Fraction(CAREFUL.ln(CAREFUL.divide(Decimal(value.numerator), Decimal(value.denominator))))
 
 
-@pytest.mark.parametrize("factor", [1.1e300, 3.7e250, 8e307])
-def test_powers_are_rounded_up_before_their_exponentials_are(factor: float) -> None:
+def test_powers_are_rounded_up_before_their_exponentials_are() -> None:
     """exp(ε) is above a float by less than one part in 10**60, and so is the bound."""
-    epsilon = logarithm(Fraction(factor)) * (1 + Fraction(1, 10**60))
-    assert exp_upper(epsilon, np.ones(1)).tolist() == [math.nextafter(factor, math.inf)]
+    for factor in (1.1e300, 3.7e250, 8e307):
+        epsilon = logarithm(Fraction(factor)) * (1 + Fraction(1, 10**60))
+        assert exp_upper(epsilon, np.ones(1)).tolist() == [math.nextafter(factor, math.inf)]
 
 
-@pytest.mark.parametrize("factor", [2**60 + 1, 3**38, 2**61 + 2**40 + 7])
-def test_powers_are_rounded_down_before_their_exponentials_are(factor: int) -> None:
+def test_powers_are_rounded_down_before_their_exponentials_are() -> None:
     """exp(ε) is below a multiple of 2**-SHIFT by less than one part in 10**45, and so is the bound."""
-    epsilon = logarithm(Fraction(factor)) * (1 - Fraction(1, 10**80))
-    assert exp_lower(epsilon, np.ones(1), 62).tolist() == [factor * 2**SHIFT - 1]
+    for factor in (2**60 + 1, 3**38, 2**61 + 2**40 + 7):
+        epsilon = logarithm(Fraction(factor)) * (1 - Fraction(1, 10**80))
+        assert exp_lower(epsilon, np.ones(1), 62).tolist() == [factor * 2**SHIFT - 1]
 
 
 def test_factors_are_capped_from_where_numerators_end() -> None:
@@ -102,7 +102,7 @@ def test_factors_are_capped_from_where_numerators_end() -> None:
     assert exp_lower(epsilon, np.ones(1), 62).tolist() == [2 ** (SHIFT + 62)]
 
 
-@given(st.integers(1, 2**62), st.integers(1, 2**62))
+@given(st.integers(1, 2**126), st.integers(1, 2**126))
 def test_lower_logarithms_are_below_and_close(a: int, b: int) -> None:
     a, b = max(a, b), min(a, b)
     true = logarithm(Fraction(a, b))

@@ -18,7 +18,6 @@ from mechdesign.certify._certificate import certify
 from mechdesign.certify._claims import ExponentBound, RatioBound
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._exact import exact
-from mechdesign.certify._exponential import ln_lower
 from mechdesign.certify._privacy import check, realised
 from mechdesign.certify._stated import Stated
 from mechdesign.certify._verify import verify
@@ -68,18 +67,6 @@ def test_just_inside_and_just_outside() -> None:
     assert violation is not None
     assert violation.sentence.startswith("p(0 | 0) exceeds 2 · p(0 | 1) by a factor of 1 + ")
     assert "distinguishes them" in check(np.array([[1], [0]]), 62, bound).sentence  # type: ignore[union-attr]
-
-
-@given(st.integers(1, 2**126), st.integers(1, 2**126))
-def test_a_lower_logarithm_is_one(a: int, b: int) -> None:
-    a, b = max(a, b), min(a, b)
-    found = ln_lower(a, b)
-    # exp(found) <= a/b, by the series of exp that ends above it.
-    small = Fraction(found) / 128
-    above = sum((small**k / math.factorial(k) for k in range(30)), Fraction(0)) + 2 * small**30 / math.factorial(30)
-    assert above**128 <= Fraction(a, b) * (1 + Fraction(1, 10**25))
-    assert found <= math.log(a) - math.log(b) + 1e-12
-    assert found >= (math.log(a) - math.log(b)) * (1 - 1e-12) - 1e-12
 
 
 def test_factors_above_are_not_below() -> None:

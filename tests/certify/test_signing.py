@@ -148,7 +148,7 @@ def test_openssl_makes_keys_and_checks_signatures(folder: Path, keys: Path) -> N
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
-@pytest.mark.parametrize("secret", ["", SECRET])
+@pytest.mark.parametrize("secret", ["", pytest.param(SECRET, marks=pytest.mark.slow)])
 def test_keys_of_openssh(folder: Path, keys: Path, secret: str) -> None:
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", secret, "-C", "me@here", "-f", str(keys / "id")]
     subprocess.run(command, check=True)

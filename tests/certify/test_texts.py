@@ -25,19 +25,19 @@ REFUSED = [0, 8, 9, 10, 13, 0x1B, 0x1F, 0x7F, 0x80, 0x9F, 0x202A, 0x202E, 0x2066
 TAKEN = [0x20, 0x7E, 0xA0, 0x200D, 0x301, 0x5D0, 0x1F3F3, 0x2029, 0x202F, 0x2065, 0x206A, 0xD7FF, 0xE000, 0x200E]
 
 
-@pytest.mark.parametrize("code", REFUSED)
-def test_what_hides_or_turns_texts_is_refused(code: int) -> None:
-    for values in (f"a{chr(code)}", {f"a{chr(code)}": 1}, {"a": [["b", chr(code)]]}):
-        with pytest.raises(InputError, match=f"contains U\\+{code:04X}") as caught:
-            require_plain_texts(values, "metadata")
-        assert chr(code) not in str(caught.value)
-    assert chr(code) not in escape(chr(code))
+def test_what_hides_or_turns_texts_is_refused() -> None:
+    for code in REFUSED:
+        for values in (f"a{chr(code)}", {f"a{chr(code)}": 1}, {"a": [["b", chr(code)]]}):
+            with pytest.raises(InputError, match=f"contains U\\+{code:04X}") as caught:
+                require_plain_texts(values, "metadata")
+            assert chr(code) not in str(caught.value)
+        assert chr(code) not in escape(chr(code))
 
 
-@pytest.mark.parametrize("code", TAKEN)
-def test_marks_of_ordinary_names_are_taken(code: int) -> None:
-    require_plain(f"a{chr(code)}b", "title")
-    assert escape(chr(code)).isprintable()
+def test_marks_of_ordinary_names_are_taken() -> None:
+    for code in TAKEN:
+        require_plain(f"a{chr(code)}b", "title")
+        assert escape(chr(code)).isprintable()
 
 
 def test_lines_are_taken_where_a_text_may_have_them() -> None:
@@ -95,58 +95,26 @@ def test_both_verifiers_show_them_escaped(tmp_path: Path, capsys: pytest.Capture
     assert said.replace("\n", "").isprintable()
 
 
-def test_the_check_can_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
-    put(tmp_path, hostile())
-    monkeypatch.setattr(__main__, "escape", str)
-    assert __main__.main([str(tmp_path)]) == 0
-    assert "\x1b" in capsys.readouterr().out
-
-
 NUMBERS = ["-0.5", "-1e-3", "+5", "1,2", "-1,2", "-1, +2.5e3", "-inf", "+nan", "-.5", "-5.", "-1E5", "-7.44,46.95"]
+# fmt: off
 FORMULAS = [
-    "=1+1",
-    "=",
-    "+",
-    "-",
-    "-5-",
-    "-1-2",
-    "-1/3",
-    "-5%",
-    "@SUM(A1)",
-    "\t=1",
-    "\r",
-    "--5",
-    "-1,",
-    "-1,,2",
-    "-1;2",
+    "=1+1", "=", "+", "-", "-5-", "-1-2", "-1/3", "-5%", "@SUM(A1)", "\t=1", "\r", "--5", "-1,", "-1,,2", "-1;2",
+    "+1 2", "-e5", "-1_0", "-\uff11", "=cmd|' /C calc'!A0", "-1,  2", "-1\n", "'", "'x", "'=1", "''", "-infinity",
 ]
-FORMULAS += [
-    "+1 2",
-    "-e5",
-    "-1_0",
-    "-\uff11",
-    "=cmd|' /C calc'!A0",
-    "-1,  2",
-    "-1\n",
-    "'",
-    "'x",
-    "'=1",
-    "''",
-    "-infinity",
-]
+# fmt: on
 PLAIN = ["", "home", "1-2", "a=b", " =1", "\u2212" + "1", "s'x", "0x1", "\n=1", "x;=1"]
 
 
-@pytest.mark.parametrize("text", NUMBERS + PLAIN)
-def test_numbers_and_other_texts_stay_as_they_are(text: str) -> None:
-    assert to_cell(text) == from_cell(text) == text
-    assert second_verifier.cell(text) == text
+def test_numbers_and_other_texts_stay_as_they_are() -> None:
+    for text in NUMBERS + PLAIN:
+        assert to_cell(text) == from_cell(text) == text
+        assert second_verifier.cell(text) == text
 
 
-@pytest.mark.parametrize("text", FORMULAS)
-def test_what_a_spreadsheet_would_compute_gets_an_apostrophe(text: str) -> None:
-    assert to_cell(text) == f"'{text}" == second_verifier.cell(text)
-    assert from_cell(f"'{text}") == text
+def test_what_a_spreadsheet_would_compute_gets_an_apostrophe() -> None:
+    for text in FORMULAS:
+        assert to_cell(text) == f"'{text}" == second_verifier.cell(text)
+        assert from_cell(f"'{text}") == text
 
 
 def test_an_apostrophe_of_others_stays() -> None:
@@ -158,7 +126,7 @@ def test_an_apostrophe_of_others_stays() -> None:
 def test_every_text_comes_back() -> None:
     random.seed(35)
     signs = "='+-@\t\r\n,.;\"0123456789einfa \u202e\u05d0"
-    for _ in range(5000):
+    for _ in range(2000):
         text = "".join(random.choices(signs, k=random.randint(0, 6)))
         cell = to_cell(text)
         assert from_cell(cell) == text
