@@ -269,34 +269,19 @@ def test_an_unknown_kind_is_a_typed_error_everywhere(folder: Path) -> None:
         md.verify(folder)
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda d: d["requirements"][0].update(factor="1.5"), "does not hold"),
-        (lambda d: d["requirements"][0].update(factor="2.5"), "the certificate claims"),
-        (lambda d: d["requirements"][0].update(factor="0.5"), "has a factor below 1"),
-        (lambda d: d["requirements"][0].update(factor="0"), "factor: is not positive"),
-        (lambda d: d["requirements"][0].update(name="metric"), "is the name of another kind"),
-        (lambda d: d["requirements"][0].update(name="other"), "the certificate claims"),
-        (lambda d: d["requirements"][0].update(name=7), "must have the texts name, factor"),
-        (lambda d: d["requirements"][0].update(part=[1]), "part: is not the number of a claim"),
-        (
-            lambda d: d["requirements"][1].update(minimum="0.41"),
-            "expected error, under the prior of this",
-        ),
-        (lambda d: d["requirements"][1].update(kind="distortion"), "and no other fields"),
-        (lambda d: d["certificate"]["requirements"][0].update(number="epsilon"), "the certificate claims"),
-        (lambda d: d["certificate"]["requirements"][0].update(number="size"), "number is not one of"),
-        (lambda d: d["certificate"]["requirements"][0].update(realised=1.5), "the certificate claims"),
-        (lambda d: d["requirements"].pop(1), "belongs to no requirement"),
-        (lambda d: d.update(schema=bundle.SCHEMA), "does not match its claims"),
-        (lambda d: d.update(schema="mechdesign-certificate/3"), "this version of mechdesign reads only"),
-    ],
-)
-def test_tampered_claims_are_found_even_where_all_digests_fit(folder: Path, change: object, reason: str) -> None:
-    tampered(folder, change)
-    with pytest.raises(CertificateError, match=reason):
-        md.verify(folder)
+def test_tampered_claims_are_found_even_where_all_digests_fit(folder: Path) -> None:
+    """What else is changed is refused as with the claims of `tests/support/tampering.py`."""
+    for place, change, reason in (
+        (0, {"factor": "1.5"}, "does not hold"),
+        (0, {"factor": "2.5"}, "the certificate claims"),
+        (0, {"name": "other"}, "the certificate claims"),
+        (1, {"minimum": "0.41"}, "expected error, under the prior of this"),
+    ):
+        before = (folder / bundle.CERTIFICATE).read_bytes()
+        tampered(folder, lambda document, place=place, change=change: document["requirements"][place].update(change))
+        with pytest.raises(CertificateError, match=reason):
+            md.verify(folder)
+        (folder / bundle.CERTIFICATE).write_bytes(before)
 
 
 def tampered(folder: Path, change: object) -> None:

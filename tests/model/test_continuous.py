@@ -2,9 +2,7 @@
 
 import functools
 import itertools
-import json
 import math
-import re
 import warnings
 from dataclasses import replace
 from fractions import Fraction
@@ -14,16 +12,16 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import Mistake, assert_refused
 
 import mechdesign as md
-from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._exact import exact
 from mechdesign.certify._stated import Stated
 from mechdesign.cli import main
-from mechdesign.errors import CertificateError, InputError, OutsideWarning, SpacingWarning
+from mechdesign.errors import InputError, OutsideWarning, SpacingWarning
 from mechdesign.model import _answers as drawing
 from mechdesign.model._answers import draw_anchors
 from mechdesign.model._dithering import anchor_means
@@ -71,8 +69,17 @@ def length(distance, dx, dy):
     ]
 
 
-@pytest.mark.parametrize("distance", NORMS)
-@pytest.mark.parametrize(("columns", "rows", "width", "height"), [(6, 4, 4.0, 3.0), (3, 3, 2.0, 2.0), (5, 3, 2.0, 2.1)])
+@pytest.mark.parametrize(
+    ("distance", "columns", "rows", "width", "height"),
+    [
+        ("euclidean", 6, 4, 4.0, 3.0),
+        ("euclidean", 5, 3, 2.0, 2.1),
+        ("manhattan", 3, 3, 2.0, 2.0),
+        ("manhattan", 5, 3, 2.0, 2.1),
+        ("chebyshev", 6, 4, 4.0, 3.0),
+        ("chebyshev", 3, 3, 2.0, 2.0),
+    ],
+)
 def test_random_pairs_keep_the_bound_exactly_and_close_pairs_come_near_it(distance, columns, rows, width, height):
     epsilon = 1.9
     design = designed(epsilon, distance, columns, rows, width, height)
@@ -200,11 +207,6 @@ def test_a_distance_splits_epsilon_as_its_dual_norm_says():
         x, y = md.ContinuousPrivacy(1, anchors, "chebyshev", split).rates
         assert x + y == 1
     assert md.ContinuousPrivacy(1, anchors, "manhattan").rates == (1, 1)
-    with pytest.raises(InputError, match="split: is not allowed with the Manhattan distance"):
-        md.ContinuousPrivacy(1, anchors, "manhattan", 0.5)
-    for split in (0, 1, -0.5):
-        with pytest.raises(InputError, match="split: is out of range"):
-            md.ContinuousPrivacy(1, anchors, "euclidean", split)
 
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.1", "1/3", "7.25", "1e6", "1e19"])
@@ -222,9 +224,16 @@ def test_factors_are_rounded_down_and_come_back_from_an_export(epsilon):
         assert (old.kind, dict(old.numbers), old.part) == (new.kind, dict(new.numbers), new.part)
 
 
-def test_an_export_verifies_and_comes_back(tmp_path):
-    design = designed()
-    saving.save(design, tmp_path)
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """The folder of a design with its report."""
+    folder = tmp_path_factory.mktemp("made") / "set"
+    saving.save(designed(), folder)
+    return folder
+
+
+def test_an_export_verifies_and_comes_back(exported):
+    design, tmp_path = designed(), exported
     found = md.verify(tmp_path)
     assert not found.differences(design.certificate)
     assert found.epsilon == design.certificate.epsilon
@@ -240,9 +249,8 @@ def test_an_export_verifies_and_comes_back(tmp_path):
     assert "shift the odds between any two points 1 km apart by a factor of at most 4.96" in page
 
 
-def test_who_has_never_heard_of_the_kind_proves_it_all_the_same(tmp_path):
-    design = designed()
-    saving.save(design, tmp_path)
+def test_who_has_never_heard_of_the_kind_proves_it_all_the_same(exported):
+    design, tmp_path = designed(), exported
     KINDS.unregister("continuous")
     try:
         assert not md.verify(tmp_path).differences(design.certificate)
@@ -250,34 +258,6 @@ def test_who_has_never_heard_of_the_kind_proves_it_all_the_same(tmp_path):
         assert isinstance(requirement, ClaimedPrivacy)
     finally:
         register(md.ContinuousPrivacy)
-
-
-@pytest.mark.parametrize(
-    ("part", "change", "reason"),
-    [
-        (0, {"epsilon": "1.5"}, r"continuous privacy, epsilon 1\.5\) does not hold: between anchors"),
-        (0, {"epsilon": "1.7"}, "the certificate claims requirements"),
-        (0, {"norm": "0"}, "does not hold"),
-        (0, {"norm": "3"}, "norm: is not known"),
-        (0, {"norm": "1/2"}, "norm"),
-        (0, {"columns": "4", "rows": "6"}, "does not hold|the certificate claims"),
-        (0, {"columns": "5"}, "columns times rows is 20"),
-        (0, {"columns": "1", "rows": "24"}, "columns: is out of range"),
-        (0, {"step_x": "0.5"}, "does not hold"),
-        (0, {"step_x": "0"}, "step_x: is not positive"),
-        (1, {"factor": "1.1"}, "does not hold"),
-        (1, {"name": "dithered"}, "is the name of another kind"),
-    ],
-)
-def test_tampered_claims_are_found(tmp_path, part, change, reason):
-    designed().save(tmp_path)
-    path = tmp_path / bundle.CERTIFICATE
-    document = json.loads(path.read_text())
-    document["requirements"][part].update(change)
-    document["digest"] = bundle.document_digest(document)
-    path.write_text(json.dumps(document))
-    with pytest.raises(CertificateError, match=reason):
-        md.verify(tmp_path)
 
 
 def test_a_zero_beside_a_number_has_no_epsilon():
@@ -363,41 +343,39 @@ def test_far_anchors_are_warned_of_with_the_spacing_to_take():
         md.ContinuousPrivacy("0.25", anchors)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (
-            lambda: md.Domain.anchors(1, 5, 1.0, 1.0),
-            "columns: puts all anchors in a line; found 1; must be an integer >= 2",
-        ),
-        (lambda: md.Domain.anchors(5, 1, 1.0, 1.0), "rows: puts all anchors in a line"),
-        (lambda: md.Domain.anchors(2, 2, 0.0, 1.0), "width: is not positive"),
-        (lambda: md.Domain.anchors(2, 2, 1.0, float("nan")), "height: is not finite"),
-        (lambda: md.ContinuousPrivacy(1, md.Domain.grid(3, 3, 1.0, 1.0)), "domain: has no anchors"),
-        (lambda: md.ContinuousPrivacy(0, md.Domain.anchors(2, 2, 1.0, 1.0)), "epsilon: must be positive"),
-        (lambda: md.ContinuousPrivacy(1, md.Domain.anchors(2, 2, 1.0, 1.0), "haversine"), "distance: is not known"),
-        (lambda: problem(points=[[0.0, 1.0, 2.0]]), "points: are not coordinates"),
-        (lambda: problem(points=[[0.0, np.nan]]), "points[0,1]: is not accepted"),
-        (lambda: problem(weights=[1.0, 2.0]), "weights: do not match the number of points; found 2; must be 1"),
-        (lambda: problem(weights=[-1.0]), "weights[0]: is not accepted"),
-        (lambda: problem(cost="taxi"), "cost: is not known; found 'taxi'"),
-        (lambda: problem(cost="haversine"), "cost: needs latitudes and longitudes"),
-        (lambda: problem(cost=[[-1.0]]), "cost[0,0]: is not accepted"),
-        (
-            lambda: problem(observables=md.Domain.from_labels(["a"])),
-            "observables: have a different kind of coordinates from the anchors",
-        ),
-        (lambda: problem(observables=md.Domain.grid(1, 1, 1.0, 1.0, unit="m")), "observables: have a different unit"),
-        (
-            lambda: problem(observables=md.Domain.geographic_grid(2, 2, 35.6, 35.7, 139.6, 139.7)),
-            "observables: have a different kind of coordinates from the anchors; found Domain(size: 4, cells: 2 × 2",
-        ),
-        (lambda: problem(requirements=[]), "requirements: have no anchors"),
-    ],
-)
-def test_wrong_input_is_named(make, message):
-    with pytest.raises(InputError, match="^" + re.escape(message)):
-        make()
+def test_wrong_input_is_named():
+    anchors = md.Domain.anchors(2, 2, 1.0, 1.0)
+    other = md.Domain.geographic_grid(2, 2, 35.6, 35.7, 139.6, 139.7)
+    rows = [
+        ("columns", lambda: md.Domain.anchors(1, 5, 1.0, 1.0)),
+        ("rows", lambda: md.Domain.anchors(5, 1, 1.0, 1.0)),
+        ("width", lambda: md.Domain.anchors(2, 2, 0.0, 1.0)),
+        ("height", lambda: md.Domain.anchors(2, 2, 1.0, float("nan"))),
+        ("domain", lambda: md.ContinuousPrivacy(1, md.Domain.grid(3, 3, 1.0, 1.0))),
+        ("epsilon", lambda: md.ContinuousPrivacy(0, anchors)),
+        ("distance", lambda: md.ContinuousPrivacy(1, anchors, "haversine")),
+        *(("split", lambda each=each: md.ContinuousPrivacy(1, anchors, "euclidean", each)) for each in (0, 1, -0.5)),
+        ("split", lambda: md.ContinuousPrivacy(1, anchors, "manhattan", 0.5)),
+        ("points", lambda: problem(points=[[0.0, 1.0, 2.0]])),
+        ("points[0,1]", lambda: problem(points=[[0.0, np.nan]])),
+        ("weights", lambda: problem(weights=[1.0, 2.0])),
+        ("weights[0]", lambda: problem(weights=[-1.0])),
+        ("cost", lambda: problem(cost="taxi")),
+        ("cost", lambda: problem(cost="haversine")),
+        ("cost[0,0]", lambda: problem(cost=[[-1.0]])),
+        ("observables", lambda: problem(observables=md.Domain.from_labels(["a"]))),
+        ("observables", lambda: problem(observables=md.Domain.grid(1, 1, 1.0, 1.0, unit="m"))),
+        ("observables", lambda: problem(observables=other)),
+        ("requirements", lambda: problem(requirements=[])),
+        ("place", lambda: designed().sample_at(9.0, 9.0)),
+        ("outside", lambda: designed().sample_at(1.0, 1.0, outside="border")),
+        ("reach", lambda: designed().sample_at(1.0, 1.0, reach=1.0)),
+        ("size", lambda: designed().sample_at([1.0], [1.0], size=2)),
+        ("x", lambda: designed().sample_at(float("nan"), 1.0)),
+        ("north", lambda: md.Domain.geographic_anchors(4, 3, 80.0, 90.0, 10.0, 11.0)),
+        ("channel", lambda: designed().problem.requirements[0].least_epsilon(md.Channel.from_matrix(np.eye(3)))),
+    ]
+    assert_refused(Mistake(f"{place}: {path}", make, path, error=InputError) for place, (path, make) in enumerate(rows))
 
 
 def problem(**changed):
@@ -460,26 +438,15 @@ def test_sample_at_answers_for_raw_coordinates():
     np.testing.assert_allclose(np.bincount(drawn, minlength=12) / 20_000, exact_shares, atol=0.015)
     with pytest.warns(OutsideWarning, match="place: 3 of 3 draws are for places outside the rectangle of the anchors"):
         design.sample_at(9.0, 9.0, size=3, outside="nearest")
-    with pytest.raises(InputError, match="place: lies outside the anchors"):
-        design.sample_at(9.0, 9.0)
-    with pytest.raises(InputError, match="outside: is not known; found 'border'"):
-        design.sample_at(1.0, 1.0, outside="border")
-    with pytest.raises(InputError, match="reach: does not apply to this domain"):
-        design.sample_at(1.0, 1.0, reach=1.0)
-    with pytest.raises(InputError, match="size: cannot be combined"):
-        design.sample_at([1.0], [1.0], size=2)
-    with pytest.raises(InputError, match="x: is not accepted"):
-        design.sample_at(float("nan"), 1.0)
 
 
-def test_the_command_samples_at_coordinates(tmp_path):
-    designed().save(tmp_path / "set")
+def test_the_command_samples_at_coordinates(tmp_path, exported):
     run = CliRunner().invoke
-    found = run(main, ["sample", str(tmp_path / "set"), "--at", "3.21,2.56", "--size", "3", "--seed", "1"])
+    found = run(main, ["sample", str(exported), "--at", "3.21,2.56", "--size", "3", "--seed", "1"])
     assert found.exit_code == 0, found.output
     assert len(found.stdout.splitlines()) == 3
     (tmp_path / "places.csv").write_text("x,y\n0.5,0.5\n9,9\n")
-    asked = ["sample", str(tmp_path / "set"), "--input", str(tmp_path / "places.csv"), "--size", "2"]
+    asked = ["sample", str(exported), "--input", str(tmp_path / "places.csv"), "--size", "2"]
     refused = run(main, asked)
     assert (refused.exit_code, "row 2: lies outside the anchors" in refused.stderr) == (2, True)
     found = run(main, [*asked, "--outside", "nearest"])
@@ -506,12 +473,10 @@ def test_geographic_anchors_never_exceed_the_great_circle(tmp_path):
         problem = md.Problem.from_visits(points, answers, [md.ContinuousPrivacy("0.03", anchors)], cost)
         design = md.design(problem)
         assert 0.01 < design.certificate.epsilon[0] <= 0.03
-    saving.save(design, tmp_path)
+    design.save(tmp_path)
     assert not md.verify(tmp_path).differences(design.certificate)
     assert md.Design.load(tmp_path).problem.secrets.lattice == anchors.lattice
     assert 59 <= design.sample_at(59.5, 10.5, rng=1).place[0] <= 60
-    with pytest.raises(InputError, match="north: belongs to a box without a plane"):
-        md.Domain.geographic_anchors(4, 3, 80.0, 90.0, 10.0, 11.0)
 
 
 def test_the_least_epsilon_of_any_channel_on_the_anchors():
@@ -521,5 +486,3 @@ def test_the_least_epsilon_of_any_channel_on_the_anchors():
     truth = md.Channel.from_matrix(np.eye(24))
     assert requirement.least_epsilon(truth) == math.inf
     assert requirement.least_epsilon(md.Channel.from_matrix(np.full((24, 2), 0.5))) == 0
-    with pytest.raises(InputError, match="channel: does not match the anchors"):
-        requirement.least_epsilon(md.Channel.from_matrix(np.eye(3)))
