@@ -15,11 +15,11 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 sys.path.append(str(DOCS.parent / "benchmarks"))
 
-from papers import Figure, Rows, all_figures  # noqa: E402
-from papers.showing import typeset  # noqa: E402
 from mechdesign.base._atomic import write_file  # noqa: E402
 from mechdesign.certify._texts import csv_text  # noqa: E402
 from mechdesign.cli._citation import CITATION  # noqa: E402
+from papers import Figure, Rows, all_figures  # noqa: E402
+from papers.showing import typeset  # noqa: E402
 
 PICTURES = DOCS / "pictures" / "gallery"
 PAGES = DOCS / "gallery"

@@ -1,6 +1,6 @@
 """Check the leakage of chains with unknown rows by brute force: all sets of columns of all pairs of rows, in 60 digits.
 
-    python benchmarks/evidence/ends.py [--seed 34] [--chains 500] [--traces 2000] > benchmarks/results/ends.txt
+    python benchmarks/evidence/ends.py [--seed 34] [--chains 500] [--traces 2000]
 
 The random chains have 2 to 5 states; some rows are missing, and every third chain has zeros among its other entries.
 Under "any", each missing row is replaced by each unit row, and then by a random row. The worst unit rows attain the

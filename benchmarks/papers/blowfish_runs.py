@@ -1,7 +1,7 @@
 """Blowfish (He, Machanavajjhala and Ding 2014): k-means and ranges on real data, as its Figures 1 and 2.
 
 The figures show SuLQ k-means with 4 clusters and 10 iterations. The full policy is differential privacy. Lemma 6.1 of
-the paper uses 2θ as the sensitivity of the sums, which is not private: if an edge crosses the border between two
+the paper uses 2θ as the sensitivity of the sums, which is not private. If an edge crosses the border between two
 clusters, the sums change by the distances of both ends from the reference point. Therefore each policy is shown twice:
 with the correct sensitivity, and with the lemma's sensitivity, as in the paper.
 """

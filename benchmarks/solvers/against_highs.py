@@ -1,4 +1,4 @@
-"""The block method, lazy rows and an approximation beside HiGHS on all rows.
+"""The block method, lazy rows and an approximation, compared with HiGHS on all rows.
 
     python benchmarks/solvers/against_highs.py block [--sides 6 8 10] [--repeats 3] [--tolerance 1e-6]
     python benchmarks/solvers/against_highs.py rows [--sides 8] [--repeats 3]

@@ -3,7 +3,7 @@
     python benchmarks/solvers/estimates.py [--output results/estimates.jsonl] [--only NUMBER ...] [--judge]
 
 Twenty programs differ in the quantities that determine the time: numbers of secrets and answers, floors, symmetry,
-sparsity, cost, objective, prior and method; ten take more than a minute. The command line designs each in a separate
+sparsity, cost, objective, prior and method. Ten take more than a minute. The command line designs each in a separate
 process with one thread. Each run immediately appends one line of JSON. The line contains measurements of the machine
 before and after the run, wall and processor seconds, and the output of the solver. Programs whose line is already
 stored are not designed again. `--judge` designs nothing and compares the lines with today's estimates, using the stored

@@ -12,12 +12,12 @@
 joint. The methods alternate, and wall times are medians. `--old` names a checkout of an earlier commit, which solves
 the same problems; `--few` leaves out all blocks at once. `random` solves small programs of all kinds by both methods
 and by HiGHS on all rows, and compares the brackets of their optimal values. `cells` designs 32 × 32 cells without
-symmetry, with all 1.07 billion inequalities, to a gap of 10⁻⁴, and verifies the bundle: "joint" is the example city,
-"differential" a grid of `scenes.py`.
+symmetry, with all 1.07 billion inequalities, to a gap of 10⁻⁴, and verifies the bundle. The kind "joint" is the
+example city, and "differential" a grid of `scenes.py`.
 
 `rays` designs, saves and verifies grids of thousands of cells with their symmetries; `--exact` adds the exact block
 method. `verify` times the exact check of all pairs and observables, on a grid (few distances) and on points (all
-distances differ); 20 × 15 cells make 26.9 million inequalities. Some channels are exponential mechanisms with half of
+distances differ). 20 × 15 cells make 26.9 million inequalities. Some channels are exponential mechanisms with half of
 ε = 0.6, which have some slack. The other channel has the columns exp(-ε·d), without normalisation: every row between
 collinear cells is tight to the last unit.
 

@@ -5,12 +5,12 @@
 
 `solvers`: the programs require metric privacy on random places (seed 0) for every pair, with some n³ rows, far too many
 for the limits. A solver may exceed a limit by at most 2 seconds plus a tenth of the limit; otherwise the script exits
-with 1. The last lines of the table use two secrets whose costs differ by nine orders of magnitude, a required gap of
-1e-9, and no limit: their program has large rounding errors.
+with 1. The last lines of the table have no limit and a required gap of 1e-9. Their program has large rounding errors:
+the costs of its two secrets differ by nine orders of magnitude.
 
 `designs`: scenes have 180 to 210 cells, a Gaussian prior, ε = 0.8 per cell, and a floor at 0.8 of the largest
 distortion. The block method uses column generation on one thread, and is stopped after a share of the time that it
-needs, which is measured in the same run, after a first solve that compiles. Gaps and seconds are medians. The script
+needs. This time is measured in the same run, after a first solve that compiles. Gaps and seconds are medians. The script
 exits with 1 if a gap at the largest share is above 0.05, or if any gap is 1 or more.
 """
 
