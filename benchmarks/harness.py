@@ -1,4 +1,4 @@
-"""What the scripts share: options, runs in separate processes, times side by side, tables, and stores of rows.
+"""Shared parts of the scripts: options, runs in separate processes, times side by side, tables, and stores of rows.
 
 A script puts this folder on its path before it imports from here: `sys.path.insert(0, str(Path(__file__).parents[1]))`.
 """
@@ -25,7 +25,7 @@ from rich.table import Table
 PROJECT = Path(__file__).resolve().parents[1]
 RESULTS = PROJECT / "benchmarks" / "results"
 ROWS = PROJECT / "build" / "benchmarks"
-"""Where raw rows are kept; Git ignores this folder."""
+"""The folder of raw rows, which Git ignores."""
 
 DATA = Path(os.environ.get("MECHDESIGN_DATA") or PROJECT.parent / "shared" / "data")
 SUPPORT = PROJECT / "tests" / "support"
@@ -38,10 +38,10 @@ def options(doc: str | None, action: tuple[str, ...] = (), **defaults: Any) -> a
 
     Args:
         doc: The docstring of the script.
-        action: Words of which the first argument must be one.
-        defaults: The options by name. The default tells the type: False is a flag, a list takes several values, a tuple
-            of texts is a choice whose default is the first, a list of one tuple takes several of its texts (by default
-            all), and a type is an option without a default. `output` is also `-o`.
+        action: Words; the first argument must be one of them.
+        defaults: The options by name. The default tells the type: False is a flag, and a list takes several values.
+            A tuple of texts is a choice, whose default is the first text. A list of one tuple takes several of its
+            texts, by default all. A type is an option without a default. `output` is also `-o`.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     if action:

@@ -1,11 +1,11 @@
-"""Ctrl-C at many moments of commands and of solves: how soon they end, and what they leave behind.
+"""Ctrl-C at many moments of commands and of solves: how soon they end, and which files remain.
 
     python benchmarks/attacks/ctrl_c.py commands [--only COMMAND ...]
     python benchmarks/attacks/ctrl_c.py solves [--moments 200] [--seed 0]
 
 `commands` starts each command in a separate folder. It sends SIGINT to its process group at several moments, once or
-twice, as a terminal does, and prints for each moment (in seconds after the start; a second Ctrl-C follows a second
-after the first):
+twice, as a terminal does. Moments are seconds after the start; a second Ctrl-C follows a second after the first. For
+each moment it prints:
 
 - `said`: seconds from the first Ctrl-C to the line "stopping: …", or to the end if this line is missing;
 - `ended`: seconds from the last Ctrl-C to the end;

@@ -4,14 +4,15 @@
     python benchmarks/attacks/kills.py sweep [--kills 200] [--jobs 1] [--seed 7]
     python benchmarks/attacks/kills.py cluster [--rows 200] [--columns 5] [--folder FOLDER]
 
-`bench` and `sweep`: a run is started or resumed, and killed with all its processes at a random moment, until all rows
-are done; a finished run is followed by a new one. All values except times must be those of a run that was never killed,
-no file of a row may be written twice or be incomplete, and every channel of a sweep must verify. The exit code is 1 if
+`bench` and `sweep` start or resume a run, and kill it with all its processes at a random moment, until all rows are
+done. A finished run is followed by a new one. All values except times must be those of a run that was never killed. No
+file of a row may be written twice or be incomplete, and every channel of a sweep must verify. The exit code is 1 if
 anything was lost, incomplete, repeated or different.
 
 `cluster` times a sweep of many small designs on a Dask cluster: with one worker, with two, and with one of two killed.
 Apart from times, no value may depend on the worker that solved a row. The process that runs the sweep also writes each
-row, which takes some hundredths of a second, so the efficiency of two workers is measured on longer designs.
+row, which takes some hundredths of a second. Use --columns for longer designs, to measure the efficiency of two
+workers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cost of the loss function: precomputation against n, a million evaluations, and what the cache saves.
+"""The cost of the loss function: precomputation against n, a million evaluations, and the savings of the cache.
 
     python benchmarks/leakage/precompute.py sizes [--states 30 100 300 1000] [--repeats 3] [--kinds random ...]
     python benchmarks/leakage/precompute.py cache [--states 100 400 1000] [-o benchmarks/results/cache_savings.json]

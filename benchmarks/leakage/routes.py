@@ -5,14 +5,15 @@
     python benchmarks/leakage/routes.py summary
 
 `time` compares seconds on random matrices (Figure 6 of Cao et al. 2019). First, one α at n = 30: HiGHS solves
-linear-fractional programs (LFP) for all 870 ordered pairs of rows. This is compared with one evaluation of L after
-precomputation, the cost of each further α, and with precomputation plus evaluation, the cost of one α. Second, T releases at n = 100, with precomputation. Third, one evaluation at different α, without
-precomputation. In the second and third comparisons, all routes must give the same values: otherwise the script stops.
+linear-fractional programs (LFP) for all 870 ordered pairs of rows. One evaluation of L after precomputation is the cost
+of each further α; precomputation and evaluation are the cost of one α. Second, T releases at n = 100, with
+precomputation. Third, one evaluation at different α, without precomputation. In the second and third comparisons, all
+routes must give the same values: otherwise the script stops.
 
 `programs` compares values (Section 6.1 of the paper). The matrices are random with 30 states, and those of the
 reference values. For each matrix, L(α) is computed for α = 0.1, 1, 5 and 10 by both methods on two back ends. Each
-ordered pair of rows has its own program. Two more back ends solve only the pairs that remain after pruning. The rows of a
-matrix are appended to `build/benchmarks/programs.jsonl` as soon as they are known, and stored rows are not run again.
+ordered pair of rows has its own program. Two more back ends solve only the pairs that remain after pruning. The rows of
+a matrix are appended to `build/benchmarks/programs.jsonl` as soon as they are known, and stored rows are not run again.
 `--part 1/2` takes every second matrix, for two processes. `summary` writes `results/lfp_against_algorithms.json`: the
 largest difference of each route from the hull for each α, with seconds and counts.
 

@@ -10,8 +10,8 @@ the costs of its two secrets differ by nine orders of magnitude.
 
 `designs`: scenes have 180 to 210 cells, a Gaussian prior, ε = 0.8 per cell, and a floor at 0.8 of the largest
 distortion. The block method uses column generation on one thread, and is stopped after a share of the time that it
-needs. This time is measured in the same run, after a first solve that compiles. Gaps and seconds are medians. The script
-exits with 1 if a gap at the largest share is above 0.05, or if any gap is 1 or more.
+needs. This time is measured in the same run, after a first solve that compiles. Gaps and seconds are medians. The
+script exits with 1 if a gap at the largest share is above 0.05, or if any gap is 1 or more.
 """
 
 from __future__ import annotations
