@@ -71,14 +71,16 @@ PAIRS = (
 )
 
 
-def test_two_places_are_not_shown_as_one(blank_pictures: None) -> None:
-    for number, (first, second, likeliest, said) in enumerate(PAIRS):
-        one, two = design_on(first, Path(f"{number}/one"), likeliest), design_on(second, Path(f"{number}/two"))
-        found = json.loads(well("compare", one, two, "--json", "-o", "page.html").stdout)
-        page = Path("page.html").read_text(encoding="utf-8")
-        assert said in page
-        assert "The secrets differ." in found["differences"]
-        assert ("for the likeliest secret of each design: the secrets differ" in page) == said.startswith("one, ")
+@pytest.mark.parametrize(("first", "second", "likeliest", "said"), PAIRS)
+def test_two_places_are_not_shown_as_one(
+    blank_pictures: None, first: md.Domain, second: md.Domain, likeliest: int, said: str
+) -> None:
+    one, two = design_on(first, Path("one"), likeliest), design_on(second, Path("two"))
+    found = json.loads(well("compare", one, two, "--json", "-o", "page.html").stdout)
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert said in page
+    assert "The secrets differ." in found["differences"]
+    assert ("for the likeliest secret of each design: the secrets differ" in page) == said.startswith("one, ")
 
 
 def test_wrong_usage(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,7 @@ def test_the_likeliest_secrets_are_possible() -> None:
     assert "the origin alone: no noise" in only
 
 
-def test_files_of_a_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_policy() -> None:
     well("policy", write(SPECIFICATION), "-o", "out", "--plot", "p.png")
     assert sorted(path.name for path in Path("out").iterdir()) == ["policy-edges.csv", "policy.json", "policy.svg"]
     assert Path("p.png").read_bytes().startswith(b"\x89PNG")
@@ -128,7 +128,10 @@ def test_files_of_a_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     again = facts(edges + '[[privacy]]\nkind = "graph"\nepsilon = 1\nedges_csv = { path = "out/policy-edges.csv" }\n')
     assert again["edges"] == len(rows) == 4
     assert (again["exposed"]["component"], again["repair"]) == ([], None)
-    # Labels have no hull, and nothing is left of the run before, which had a picture.
+
+
+def test_labels_have_no_hull_and_nothing_of_an_older_picture_stays() -> None:
+    well("policy", write(SPECIFICATION), "-o", "out")
     shown = well("policy", write(LABELS), "-o", "out").stdout
     assert ("2, of 2, 1 secrets" in shown, "hull" in shown) == (True, False)
     assert sorted(path.name for path in Path("out").iterdir()) == ["policy-edges.csv", "policy.json"]
