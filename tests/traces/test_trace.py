@@ -588,7 +588,7 @@ def test_logarithms_of_numerators_are_those_of_the_exact_probabilities() -> None
         np.testing.assert_allclose(stage.log_likelihood(output), logarithm(stage.channel.matrix[:, output]), rtol=1e-14)
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_any_policy_is_kept_whatever_comes(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 6))
