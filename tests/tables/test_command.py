@@ -74,7 +74,7 @@ def test_every_kind_is_planned_released_and_read_again(kind):
 
 
 def test_a_second_release_into_a_folder_is_refused_before_the_ledger_is_charged():
-    arguments = write(more='ledger = { path = "l.json", epsilon = 3 }\n')
+    arguments = (*write(more='ledger = { path = "l.json", epsilon = 3 }\n'), "--no-report")
     assert run(*arguments).exit_code == 0
     before = Path("released/answers.csv").read_bytes()
     for more in ((), ("--seed", 1), ("--force",)):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from database_oracle import histogram, largest_change, neighbours
 from database_policies import EXAMPLES
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence import known_counts as brute
@@ -378,6 +378,7 @@ def test_a_contradiction_only_in_whole_numbers_is_found() -> None:
     assert Policy.full(pairs, constraints=[(row, 1) for row in counted[:2]]).constraints
 
 
+@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.lists(st.integers(0, 1), min_size=4, max_size=4), st.integers(0, 3)), min_size=1, max_size=4)
 )

@@ -59,6 +59,7 @@ ASKED = {
     **dict.fromkeys(("blocks", "linear"), PLAIN),
     "k-means": ("unbounded", "threshold", "partition", "box"),
     "one round": ("unbounded", "box"),
+    **dict.fromkeys(("ordered", "tree", "tree in blocks"), ("full", "threshold", "line", "known counts")),
     "sum": ("unbounded", "threshold", "known counts", "known counts, unbounded"),
     "optimal": ("threshold",),
     "hierarchical": ("unbounded",),

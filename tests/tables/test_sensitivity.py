@@ -136,7 +136,7 @@ def test_sums_and_sizes_of_given_clusters() -> None:
         case.check(apart(points, labels, origins), found, UNIT)
         sizes = np.equal.outer(labels, np.arange(3)).astype(int)
         case.check(sizes, sensitivity(case.policy, "kmeans-size", case.norm, clusters=labels))
-        for clusters in (labels, 0 * labels):
+        for clusters in (labels, 0 * labels) if case.norm == 2 else (labels,):
             sums = apart(points, clusters, np.tile(middle(points), (3, 1)))
             case.check(sums, sensitivity(case.policy, "kmeans-sum", case.norm, clusters=clusters), UNIT)
             assert case.largest(sums) <= sensitivity(case.policy, "kmeans-sum", case.norm).power * UNIT**case.norm
