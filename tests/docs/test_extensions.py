@@ -5,17 +5,13 @@ from __future__ import annotations
 import doctest
 import importlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-pytest.importorskip("sphinx")
 EXTENSIONS = Path(__file__).parents[2] / "docs" / "_ext"
-sys.path.append(str(EXTENSIONS))
-autolink = importlib.import_module("autolink")
-ranking = importlib.import_module("ranking")
-reference = importlib.import_module("reference")
 
 NAMES = (
     *("design", "verify", "MetricPrivacy", "Ledger", "Ledger.spend", "Domain", "tables.Domain", "tables.Policy"),
@@ -28,6 +24,19 @@ OBJECTS = {
 OBJECTS["mechdesign.certify.verify"] = SimpleNamespace(
     docname="reference/python/mechdesign.verify", node_id="mechdesign.verify", aliased=True
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _extensions() -> Iterator[None]:
+    """Make the extensions importable, where Sphinx is installed."""
+    pytest.importorskip("sphinx")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path, str(EXTENSIONS)])
+        yield
+
+
+def imported(name: str) -> ModuleType:
+    return importlib.import_module(name)
 
 
 def test_literals_lead_to_the_object_they_name() -> None:
@@ -43,7 +52,7 @@ def test_literals_lead_to_the_object_they_name() -> None:
         "LossFunction": "leakage.LossFunction",
         "md.tables.Domain": "tables.Domain",
     }
-    assert {text: autolink.target_of(text, OBJECTS) for text in expected} == {
+    assert {text: imported("autolink").target_of(text, OBJECTS) for text in expected} == {
         text: f"mechdesign.{name}" for text, name in expected.items()
     }
 
@@ -55,10 +64,13 @@ def test_other_literals_are_left_alone() -> None:
         *("$ mechdesign verify", "Ledger spend", "Ledger.", ".Ledger.spend()x", "", " ", "1.5", "p(o|s)", "ln 2"),
         *("NotOurs", "md", "md."),
     )
-    assert {text: found for text in others if (found := autolink.target_of(text, OBJECTS)) is not None} == {}
+    assert {
+        text: found for text in others if (found := imported("autolink").target_of(text, OBJECTS)) is not None
+    } == {}
 
 
 def test_commands_lead_to_their_help_and_modules_to_their_page() -> None:
+    autolink = imported("autolink")
     assert autolink.place_of("mechdesign verify DIR", {})[:2] == ("reference/command_line", "mechdesign-verify")
     assert autolink.place_of("mechdesign nothing", {}) is None
     assert autolink.place_of("md.tables", {})[0] == "reference/python/tables"
@@ -66,22 +78,22 @@ def test_commands_lead_to_their_help_and_modules_to_their_page() -> None:
 
 
 def test_names_are_those_that_users_type() -> None:
-    listed = reference.listed()
+    listed = imported("reference").listed()
     for name in ("design", "Problem", "leakage.LossFunction", "figures.answers", "attack.optimal", "errors.InputError"):
         assert f"mechdesign.{name}" in listed
-    problem = set(reference.other_names("mechdesign.Problem", listed["mechdesign.Problem"][0]))
+    problem = set(imported("reference").other_names("mechdesign.Problem", listed["mechdesign.Problem"][0]))
     assert {"mechdesign.model.Problem", "mechdesign.model._problem.Problem"} <= problem
-    text = reference.text_of("mechdesign.errors.InputError", *listed["mechdesign.errors.InputError"])
+    text = imported("reference").text_of("mechdesign.errors.InputError", *listed["mechdesign.errors.InputError"])
     assert ".. autoexception:: mechdesign.errors.InputError" in text
 
 
 def test_words_of_the_search() -> None:
     from sphinx.search import languages
 
-    pattern = autolink._pattern(("tight ε", "prior", "policy graph"))
+    pattern = imported("autolink")._pattern(("tight ε", "prior", "policy graph"))
     text = "Priors, a policy graph and the tight ε; not a priority, nor prior-free."
     assert [found[1] for found in pattern.finditer(text)] == ["Prior", "policy graph", "tight ε"]
-    words = list(ranking.words_of("Check-ins with ε and md.design", languages["en"]({})))
+    words = list(imported("ranking").words_of("Check-ins with ε and md.design", languages["en"]({})))
     assert {"checkin", "epsilon", "mddesign", "design"} <= set(words)
     assert "with" not in words
 
@@ -89,7 +101,7 @@ def test_words_of_the_search() -> None:
 def test_examples_in_docstrings() -> None:
     tried = 0
     for path in sorted(EXTENSIONS.glob("*.py")):
-        results = doctest.testmod(importlib.import_module(path.stem))
+        results = doctest.testmod(imported(path.stem))
         assert results.failed == 0, path.name
         tried += results.attempted
     assert tried > 1

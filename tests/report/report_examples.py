@@ -92,6 +92,10 @@ def city(columns: int = 4, rows: int = 3, title: str = "City") -> tuple[Problem,
     return problem, made, certificate(problem, made)
 
 
+TERMS = [
+    *("Unit of privacy", "Privacy parameters", "Trust model", "Composition", "Side channels", "Data collection"),
+    "Not covered",
+]
 MARKUP = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'&amp;]]>--><style> $\\frac{"
 """A text that would be markup or a formula, were it not escaped."""
 HOSTILE = f"{MARKUP}\x00\u202e\ud800\ufffe\uffff"

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from report_examples import HOSTILE, MARKUP, Page, certificate, channel, city, mixing, prior_of
+from report_examples import HOSTILE, MARKUP, TERMS, Page, certificate, channel, city, mixing, prior_of
 from sweep_examples import TABLES, sweep
 
 import mechdesign as md
@@ -19,10 +19,6 @@ from mechdesign.report._compare_page import attack_design
 from mechdesign.runs import _sweep_page
 from mechdesign.tables._files import Publication
 
-TERMS = [
-    *("Unit of privacy", "Privacy parameters", "Trust model", "Composition", "Side channels", "Data collection"),
-    "Not covered",
-]
 LABELS = [f"{index} {MARKUP}" for index in range(3)]
 
 

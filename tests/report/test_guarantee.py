@@ -1,4 +1,4 @@
-"""The block on NIST SP 800-226: on every page, with sentences that follow from the result."""
+"""The block on NIST SP 800-226, with sentences that follow from the result."""
 
 from __future__ import annotations
 
@@ -7,158 +7,113 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from report_examples import certificate, channel
+from report_examples import TERMS, certificate, channel
 from sweep_examples import sweep
 
 import mechdesign as md
 from mechdesign.model._origin import STANDS_IN, Origin
-from mechdesign.report import _audit_page, _compare_page, _design_page, _guarantee, _table_page
-from mechdesign.report._compare_page import attack_design
-from mechdesign.runs import _sweep_page
-from mechdesign.tables._files import Publication
+from mechdesign.report import _guarantee
 
-TERMS = [
-    "Unit of privacy", "Privacy parameters", "Trust model", "Composition", "Side channels", "Data collection",
-    "Not covered",
-]  # fmt: skip
-HEADING = "<h2>In the terms of NIST SP 800-226</h2>"
+UNIT, PARAMETERS, TRUST, _, SIDE, DATA, REST = TERMS
 LINE = md.Domain.from_points([[0.0], [1.0], [2.0]], unit="km")
 KM = md.distances.euclidean(LINE)
-UNIFORM = md.Prior.uniform(3)
+UNIFORM, COUNTED = md.Prior.uniform(3), md.Prior.from_counts([1, 2, 3])
 FLAT = np.full((3, 3), 1 / 3)
-
-
-def describe(requirements, matrix=FLAT, prior=UNIFORM, origin=None):
-    """Return the rows on a channel as a dict."""
-    problem = md.Problem(prior, KM, requirements, secrets=LINE, observables=LINE)
-    made = channel(matrix)
-    proved = certificate(problem, made)
-    rows = _guarantee.describe_design(problem, made, proved, origin)
-    assert [term for term, _ in rows] == TERMS
-    assert all(said and said == said.strip() and not said.endswith(".") for _, said in rows)
-    return dict(rows)
-
-
-def test_metric_privacy_of_a_channel():
-    said = describe([md.MetricPrivacy("0.8", KM)])
-    assert said["Unit of privacy"] == "the secret behind one answer, for all 6 ordered pairs of 3 secrets"
-    expected = "metric privacy, ε per km (Euclidean distance): ε = 0.8 (tight value 0), δ = 0"
-    assert said["Privacy parameters"] == expected
-    assert said["Trust model"].startswith("local")
-    assert "62 random bits" in said["Side channels"]
-    assert "pairs of secrets that no requirement bounds" not in said["Not covered"]
-    assert "revealed" not in said["Not covered"]
-
-
-def test_threshold_privacy_leaves_pairs_free():
-    said = describe([md.ThresholdPrivacy("0.8", KM, 1)])
-    assert "4 of 6 ordered pairs" in said["Unit of privacy"]
-    assert "pairs of secrets that no requirement bounds" in said["Not covered"]
-
-
-def test_a_floor_is_not_differential_privacy():
-    said = describe([md.DistortionPrivacy("0.3", KM)])
-    assert said["Unit of privacy"].endswith("this is not differential privacy")
-    assert "no ε, but an expected error of at least 0.3" in said["Privacy parameters"]
-    assert "adversaries with another prior" in said["Not covered"]
-
-
-def test_without_requirements_nothing_is_claimed():
-    said = describe([])
-    assert said["Privacy parameters"] == "none: nothing was required"
-    assert said["Unit of privacy"].startswith("none")
-
-
-def test_a_requirement_that_is_not_met_is_not_claimed():
-    said = describe([md.MetricPrivacy("0.1", KM)], [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
-    assert "ε = 0.1 (not met, tight value 2.07944" in said["Privacy parameters"]
-
-
-def test_revealed_secrets_are_counted():
-    graph = nx.Graph([(0, 1)])
-    graph.add_node(2)
-    said = describe([md.GraphPrivacy("1", graph)], [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]])
-    assert said["Not covered"].startswith("1 of 3 secrets, which an answer reveals for certain; ")
-
-
-@pytest.mark.parametrize(
-    ("origin", "prior", "expected"),
-    [
-        (None, UNIFORM, "the prior was not counted in data"),
-        (None, md.Prior.from_counts([1, 2, 3]), "the source of the prior is not known"),
-        (Origin(prior="a uniform prior"), UNIFORM, "the prior was not counted in data (a uniform prior)"),
-        (Origin(prior=STANDS_IN), UNIFORM, "the channel was designed for a private prior"),
-        (
-            Origin('prior.checkins.path = "c.csv"'),
-            md.Prior.from_counts([1, 2, 3]),
-            "the prior was counted in data",
-        ),
-    ],
-)
-def test_data_behind_the_prior(origin, prior, expected):
-    assert describe([md.MetricPrivacy("0.8", KM)], prior=prior, origin=origin)["Data collection"].startswith(expected)
-
-
-def test_a_continuous_requirement_has_points_as_unit():
-    plan = md.Domain.anchors(columns=3, rows=3, width=2.0, height=2.0, unit="km")
-    distance = md.distances.euclidean(plan)
-    problem = md.Problem(
-        md.Prior.uniform(9), distance, [md.ContinuousPrivacy("1", plan)], secrets=plan, observables=plan
-    )
-    made = channel(np.full((9, 9), 1 / 9))
-    said = dict(_guarantee.describe_design(problem, made, certificate(problem, made), None))
-    assert "any two points of the rectangle" in said["Unit of privacy"]
-
-
-def audited(matrix):
-    rows = _guarantee.describe_audit(md.audit(matrix, distance=KM))
-    assert [term for term, _ in rows] == TERMS
-    return dict(rows)
-
-
-def test_an_audit_with_and_without_a_finite_epsilon():
-    said = audited([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
-    assert said["Privacy parameters"].startswith("ε = 0.69")
-    assert "6 ordered pairs of 3 secrets" in said["Unit of privacy"]
-    assert "rows as they are given" not in said["Not covered"]
-    said = audited(np.eye(3))
-    assert said["Privacy parameters"].startswith("no finite ε holds")
-    assert "3 of 3 secrets, which an answer reveals" in said["Not covered"]
-    said = audited([[0.5, 0.25, 0.2501], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
-    assert "rows as they are given" in said["Not covered"]
-
-
 AGES = md.tables.Domain({"age": range(10)})
 
 
-def released(policy=None, **options):
-    policy = md.tables.Policy.line(AGES) if policy is None else policy
-    release = md.tables.release_histogram([1, 2, 2, 7], policy, **options)
-    rows = _guarantee.describe_table(release.description)
-    assert [term for term, _ in rows] == TERMS
-    return dict(rows)
+def says(rows, *expected: tuple[str, str]) -> dict[str, str]:
+    """Check that rows on a result say something for each term, and the expected texts; return them."""
+    said = dict(rows)
+    assert list(said) == TERMS
+    assert all(text and text == text.strip() for text in said.values())
+    assert [(term, said[term]) for term, text in expected if text not in said[term]] == []
+    return said
+
+
+def describe(requirements, matrix=FLAT, prior=UNIFORM, origin=None, domain=LINE, cost=KM):
+    problem = md.Problem(prior, cost, requirements, secrets=domain, observables=domain)
+    made = channel(matrix)
+    return _guarantee.describe_design(problem, made, certificate(problem, made), origin)
+
+
+def test_a_channel_is_described_by_its_requirements():
+    privacy = "metric privacy, ε per km (Euclidean distance): ε = 0.8 (tight value 0), δ = 0"
+    said = says(
+        describe([md.MetricPrivacy("0.8", KM)]),
+        (UNIT, "the secret behind one answer, for all 6 ordered pairs of 3 secrets"),
+        (PARAMETERS, privacy),
+        (TRUST, "local"),
+        (SIDE, "62 random bits"),
+    )
+    free = "pairs of secrets that no requirement bounds"
+    assert free not in said[REST]
+    assert "revealed" not in said[REST]
+    says(describe([md.ThresholdPrivacy("0.8", KM, 1)]), (UNIT, "4 of 6 ordered pairs"), (REST, free))
+    says(
+        describe([md.DistortionPrivacy("0.3", KM)]),
+        (UNIT, "this is not differential privacy"),
+        (PARAMETERS, "no ε, but an expected error of at least 0.3"),
+        (REST, "adversaries with another prior"),
+    )
+    plan = md.Domain.anchors(columns=3, rows=3, width=2.0, height=2.0, unit="km")
+    asked, apart = [md.ContinuousPrivacy("1", plan)], md.distances.euclidean(plan)
+    rows = describe(asked, np.full((9, 9), 1 / 9), md.Prior.uniform(9), domain=plan, cost=apart)
+    says(rows, (UNIT, "any two points of the rectangle"))
+
+
+def test_what_does_not_hold_is_not_claimed():
+    says(describe([]), (PARAMETERS, "none: nothing was required"), (UNIT, "none"))
+    wide = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    says(describe([md.MetricPrivacy("0.1", KM)], wide), (PARAMETERS, "ε = 0.1 (not met, tight value 2.07944"))
+    graph = nx.Graph([(0, 1)])
+    graph.add_node(2)
+    rows = describe([md.GraphPrivacy("1", graph)], [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]])
+    says(rows, (REST, "1 of 3 secrets, which an answer reveals for certain; "))
+
+
+def test_data_behind_the_prior():
+    for origin, prior, expected in (
+        (None, UNIFORM, "the prior was not counted in data"),
+        (None, COUNTED, "the source of the prior is not known"),
+        (Origin(prior="a uniform prior"), UNIFORM, "the prior was not counted in data (a uniform prior)"),
+        (Origin(prior=STANDS_IN), UNIFORM, "the channel was designed for a private prior"),
+        (Origin('prior.checkins.path = "c.csv"'), COUNTED, "the prior was counted in data"),
+    ):
+        says(describe([md.MetricPrivacy("0.8", KM)], prior=prior, origin=origin), (DATA, expected))
+
+
+def test_an_audit_with_and_without_a_finite_epsilon():
+    def audited(matrix, *expected):
+        return says(_guarantee.describe_audit(md.audit(matrix, distance=KM)), *expected)
+
+    fair = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
+    said = audited(fair, (PARAMETERS, "ε = 0.69"), (UNIT, "6 ordered pairs of 3 secrets"))
+    assert "rows as they are given" not in said[REST]
+    secrets = "3 of 3 secrets, which an answer reveals"
+    audited(np.eye(3), (PARAMETERS, "no finite ε holds"), (REST, secrets))
+    audited([[0.5, 0.25, 0.2501], *fair[1:]], (REST, "rows as they are given"))
 
 
 def test_releases_from_tables():
-    said = released(epsilon="0.5")
-    assert said["Privacy parameters"] == "ε = 0.5, δ = 0"
-    assert said["Trust model"].startswith("central")
-    assert "of the operating system" in said["Side channels"]
-    assert said["Unit of privacy"].startswith("Two databases are neighbours if")
-    assert said["Not covered"] == "pairs of databases that are not neighbours under this policy"
-    said = released(rho="0.5")
-    assert said["Privacy parameters"] == "ρ = 0.5 of zero-concentrated differential privacy"
+    def released(policy, *expected, **options):
+        release = md.tables.release_histogram([1, 2, 2, 7], policy, **options)
+        return says(_guarantee.describe_table(release.description), *expected)
 
-
-def test_a_rehearsal_has_no_guarantee():
-    said = released(epsilon=1, rng=1)
-    assert said["Not covered"].startswith("this release: its noise came from a given generator")
-    assert "of a given generator" in said["Side channels"]
-
-
-def test_policies_have_their_own_neighbours():
-    full = released(md.tables.Policy.full(AGES), epsilon=1)
-    assert full["Unit of privacy"] != released(epsilon=1)["Unit of privacy"]
+    line, full = md.tables.Policy.line(AGES), md.tables.Policy.full(AGES)
+    said = released(
+        line,
+        (PARAMETERS, "ε = 0.5, δ = 0"),
+        (TRUST, "central"),
+        (SIDE, "of the operating system"),
+        (UNIT, "Two databases are neighbours if"),
+        (REST, "pairs of databases that are not neighbours under this policy"),
+        epsilon="0.5",
+    )
+    assert released(full, epsilon=1)[UNIT] != said[UNIT]
+    released(line, (PARAMETERS, "ρ = 0.5 of zero-concentrated differential privacy"), rho="0.5")
+    given = "this release: its noise came from a given generator"
+    released(line, (REST, given), (SIDE, "of a given generator"), epsilon=1, rng=1)
 
 
 WALK = """
@@ -170,77 +125,30 @@ release = {{ mechanism = "{}", transition = {{ neighbours = 4 }}{} }}
 """
 
 
-def traced(folder: Path, mechanism: str, more: str = "", seed: int | None = 1):
-    (folder / "t.csv").write_text("state\n0\n1\n1\n")
-    made = md.specification.parse(WALK.format(mechanism, more)).release(folder / "t.csv", seed=seed)
-    rows = _guarantee.describe_trace(made)
-    assert [term for term, _ in rows] == TERMS
-    return dict(rows)
+def test_traces(tmp_path: Path):
+    def traced(mechanism, more, seed, *expected):
+        (tmp_path / "t.csv").write_text("state\n0\n1\n1\n")
+        made = md.specification.parse(WALK.format(mechanism, more)).release(tmp_path / "t.csv", seed=seed)
+        return says(_guarantee.describe_trace(made), *expected)
+
+    told = (PARAMETERS, "ε = 1.5 for all 3 steps together, δ = 0"), (UNIT, "for 7 pairs of states")
+    said = traced("lp", "", None, *told, (SIDE, "outputs of certified channels are drawn with integers"))
+    assert "rehearsal" not in said[REST]
+    given = "this release: its randomness came from a seed"
+    floats = "outputs are floating-point numbers"
+    traced("planar-isotropic", ", snap = false", 1, (SIDE, "floating-point noise"), (REST, given), (REST, floats))
 
 
-def test_traces(tmp_path):
-    said = traced(tmp_path, "lp", seed=None)
-    assert "ε = 1.5 for all 3 steps together, δ = 0" in said["Privacy parameters"]
-    assert "for 7 pairs of states" in said["Unit of privacy"]
-    assert said["Side channels"] == "outputs of certified channels are drawn with integers"
-    assert "rehearsal" not in said["Not covered"]
-    said = traced(tmp_path, "planar-isotropic", ", snap = false")
-    assert "floating-point noise" in said["Side channels"]
-    assert said["Not covered"].startswith("this release: its randomness came from a seed")
-    assert "outputs are floating-point numbers" in said["Not covered"]
-
-
-def test_sweeps():
+def test_sweeps_benchmarks_and_comparisons():
     asked = sweep()
-    rows = dict(_guarantee.describe_sweep(list(asked.values), ""))
-    assert list(rows) == TERMS
-    assert all(key in rows["Privacy parameters"] for key in asked.values)
-    assert HEADING in _sweep_page.html(asked, [], [*asked.values])
-    said = dict(_guarantee.describe_sweep(["prior.counts"], "The prior was counted"))
-    assert said["Data collection"] == "the prior was counted"
-
-
-def test_every_page_has_the_block():
-    found = md.audit([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]], distance=KM)
-    release = md.tables.release_histogram([1, 2], md.tables.Policy.line(AGES), epsilon=1)
-    for page in (_audit_page.page(found), _table_page.html(Publication(release))):
-        assert page.count(HEADING) == 1
-        assert all(f'<th scope="row">{term}</th>' in page for term in TERMS)
-
-
-def test_an_answer_that_all_designs_share_is_said_once():
-    one = {"Unit": "u", "Privacy": "p"}
-    rows = _guarantee.describe_comparison({"a": list(one.items()), "b": [("Unit", "u"), ("Privacy", "q")]})
-    assert rows == [("Unit", "u"), ("Privacy", "a: p. b: q")]
+    says(_guarantee.describe_sweep(list(asked.values), ""), *((PARAMETERS, key) for key in asked.values))
+    says(_guarantee.describe_sweep(["prior.counts"], "The prior was counted"), (DATA, "the prior was counted"))
+    rows = _guarantee.describe_benchmark({"grid": "a grid", "checkins": "check-ins"}, ["checkins"])
+    says(rows, (PARAMETERS, "grid (a grid), checkins (check-ins)"), (DATA, "except checkins"))
+    assert "except" not in says(_guarantee.describe_benchmark({"grid": "a grid"}, []))[DATA]
+    says(_guarantee.describe_benchmark({}, []), (PARAMETERS, "No problem was run"))
+    # An answer that all designs share is said once.
+    one, other = [("Unit", "u"), ("Privacy", "p")], [("Unit", "u"), ("Privacy", "q")]
+    assert _guarantee.describe_comparison({"a": one, "b": other}) == [("Unit", "u"), ("Privacy", "a: p. b: q")]
     with pytest.raises(ValueError, match="zip"):
-        _guarantee.describe_comparison({"a": list(one.items()), "b": [("Unit", "u")]})
-
-
-def test_a_comparison_says_the_source_of_each_prior():
-    problem = md.Problem(UNIFORM, KM, [md.MetricPrivacy("0.8", KM)], secrets=LINE, observables=LINE)
-    made = channel(FLAT)
-    designs = [
-        attack_design(name, problem, made, certificate(problem, made), origin)
-        for name, origin in (("a", None), ("b", Origin(prior="a uniform prior")))
-    ]
-    page = _compare_page.html(designs)
-    assert page.count(HEADING) == 1
-    assert all(f'<th scope="row">{term}</th>' in page for term in TERMS)
-    assert "b: the prior was not counted in data (a uniform prior)" in page
-
-
-def test_a_benchmark_says_which_problems_come_from_data():
-    said = dict(_guarantee.describe_benchmark({"grid": "a grid", "checkins": "check-ins"}, ["checkins"]))
-    assert list(said) == TERMS
-    assert "grid (a grid), checkins (check-ins)" in said["Privacy parameters"]
-    assert "except checkins, whose priors were counted in data" in said["Data collection"]
-    assert "except" not in dict(_guarantee.describe_benchmark({"grid": "a grid"}, []))["Data collection"]
-    assert "No problem was run" in dict(_guarantee.describe_benchmark({}, []))["Privacy parameters"]
-
-
-def test_texts_are_escaped():
-    problem = md.Problem(UNIFORM, KM, [md.MetricPrivacy(1, KM)], secrets=LINE, observables=LINE)
-    made = channel(FLAT)
-    page = _design_page.html(problem, made, certificate(problem, made), Origin(prior="<script>alert(1)</script>"))
-    assert "<script>alert" not in page
-    assert page.count(HEADING) == 1
+        _guarantee.describe_comparison({"a": one, "b": other[:1]})

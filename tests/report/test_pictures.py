@@ -71,9 +71,9 @@ def test_numbers_are_kept_to_three_digits(values):
     assert decode_numbers(encode_numbers(values)).tolist() == [float(f"{value:.3g}") for value in values]
 
 
-@pytest.mark.parametrize("value", [0.9994, 0.9996, 0.09996, 1e-5, 9.996e-6, 2.0**-62, 1.0, 0.1])
-def test_numbers_at_the_edges_of_a_power_of_ten(value):
-    assert decode_numbers(encode_numbers([value])).tolist() == [float(f"{value:.3g}")]
+def test_numbers_at_the_edges_of_a_power_of_ten():
+    values = [0.9994, 0.9996, 0.09996, 1e-5, 9.996e-6, 2.0**-62, 1.0, 0.1]
+    assert decode_numbers(encode_numbers(values)).tolist() == [float(f"{value:.3g}") for value in values]
 
 
 def test_what_the_pointer_shows_is_the_channel(page, script):
@@ -89,35 +89,25 @@ def test_what_the_pointer_shows_is_the_channel(page, script):
     names = json.loads(script.eval("JSON.stringify([...data.prior.keys()].map((s) => named(data.secrets, s)))"))
     assert names == [name_of(problem.secrets, index) for index in range(30)]
     assert script.eval("place(data.secrets, 8)") == "2.5, 1.5 km"
-
-
-def test_the_script_computes_the_same_beliefs(page, script):
-    problem, made, _ = city(6, 5)
-    data = data_of(page)
-    script.eval(f"var data = {json.dumps(data)};")
-    script.eval(f"var channel = decode(Uint8Array.from({list(zlib.decompress(b64decode(data['channel'])))}));")
     found = json.loads(script.eval("JSON.stringify([...believed(channel, data.prior, 30, 13)])"))
     assert_allclose(found, beliefs(made.matrix, problem.prior)[13], rtol=5e-3)
 
 
-def test_the_script_writes_percentages_as_the_page_does(script):
+def test_the_script_writes_percentages_and_takes_colours_as_the_page_does(script):
     values = [0.0, 1.0, 0.99951, 0.9994, 0.995, 0.9949, 0.5, 0.0123456, 0.00351, 1e-5, 9.9e-6, 2e-8, 3.3e-19]
     assert [script.call("percent", value) for value in values] == [percent(value) for value in values]
+    for shares in ([0.5, 0.3, 0.2, 0.01], [0.9, 1e-3, 1e-4, 1e-7, 2e-6]):
+        scale = probability_scale(shares, "p")
+        stated = {"levels": LEVELS, "log": scale.logarithmic, "low": scale.norm.vmin, "top": scale.norm.vmax}
+        assert [script.call("level", stated, share) for share in shares] == steps(np.array(shares))
 
 
-@pytest.mark.parametrize("values", [[0.5, 0.3, 0.2, 0.01], [0.9, 1e-3, 1e-4, 1e-7, 2e-6]])
-def test_the_script_takes_the_same_colours(script, values):
-    scale = probability_scale(values, "p")
-    stated = {"levels": LEVELS, "log": scale.logarithmic, "low": scale.norm.vmin, "top": scale.norm.vmax}
-    assert [script.call("level", stated, value) for value in values] == steps(np.array(values))
-
-
-@pytest.mark.parametrize("name", ["grid", "geographic", "points", "numbers", "labels", "one column"])
-def test_the_script_finds_every_member_where_it_is_drawn(script, name):
-    shown = view(KINDS[name], KINDS[name].size)
-    script.eval(f"var view = {json.dumps(shown.data())};")
-    for index, (x, y) in enumerate(np.round(shown.places, 1).tolist()):
-        assert script.eval(f"memberAt(view, {x}, {y})") == index
+def test_the_script_finds_every_member_where_it_is_drawn(script):
+    for name in ("grid", "geographic", "points", "numbers", "labels", "one column"):
+        shown = view(KINDS[name], KINDS[name].size)
+        script.eval(f"var view = {json.dumps(shown.data())};")
+        for index, (x, y) in enumerate(np.round(shown.places, 1).tolist()):
+            assert script.eval(f"memberAt(view, {x}, {y})") == index, name
 
 
 def test_arrow_keys_lead_to_neighbours(script):
@@ -215,13 +205,13 @@ def test_large_grids_have_no_numbers_and_geographic_ones_have_degrees():
     assert "74.00°W" in text
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_every_kind_of_domain_is_drawn_and_can_be_focused(name):
-    text = drawn(name)
-    assert 'tabindex="0"' in text
-    assert 'role="img"' in text
-    assert "nan" not in text
-    assert "inf" not in text
+@pytest.mark.slow
+def test_every_kind_of_domain_is_drawn_and_can_be_focused():
+    for name in KINDS:
+        text = drawn(name)
+        assert 'tabindex="0"' in text, name
+        assert 'role="img"' in text, name
+        assert not re.search("nan|inf", text), name
 
 
 @pytest.mark.parametrize("name", ["grid", "points", "numbers", "labels", "one column"])
@@ -234,10 +224,8 @@ def test_members_are_drawn_where_the_script_looks_for_them(name):
         (float(x) + float(w) / 2, float(y) + float(h) / 2)
         for x, y, w, h in re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)", group)
     ]
-    assert len(found) == shown.size
-    for (x, y), (px, py) in zip(
-        sorted(found), sorted(shown.places.tolist(), key=lambda at: (at[0], at[1])), strict=True
-    ):
+    places = sorted(shown.places.tolist(), key=lambda at: (at[0], at[1]))
+    for (x, y), (px, py) in zip(sorted(found), places, strict=True):
         assert (x - left) / (right - left) * 1000 == pytest.approx(px, abs=1.5)
         if shown.form != "bars":
             assert (y - top) / (bottom - top) * shown.height == pytest.approx(py, abs=1.5)
@@ -248,6 +236,7 @@ def test_headlines_are_text_of_the_page(page):
     assert not re.search(r"<svg[^>]*>(?:(?!</svg>).)*The best attack is off", page, re.DOTALL)
 
 
+@pytest.mark.slow
 def test_answers_of_another_domain_have_no_secret_to_choose():
     secrets, observables = Domain.grid(3, 2, 3.0, 2.0), Domain.grid(2, 2, 3.0, 2.0)
     cost = distances.euclidean(secrets, observables)
@@ -270,6 +259,7 @@ def written(tmp_path, document) -> Path:
 
 
 def test_an_outline_lies_where_its_degrees_are(tmp_path):
+
     box = KINDS["geographic"]
     line = {"type": "LineString", "coordinates": [[-74.02, 40.70], [-73.97, 40.75], [-73.92, 40.80, 7.0]]}
     feature = {"type": "Feature", "properties": None, "geometry": line}
@@ -281,17 +271,20 @@ def test_an_outline_lies_where_its_degrees_are(tmp_path):
     assert [int(part) for part in re.findall(r"-?\d+", found)][:2] == [0, round(shown.height)]
     # From the lower left corner through the middle to the upper right one.
     assert sum(int(part) for part in re.findall(r"-?\d+", found)[2::2]) == 1000
-    page = html(*city(6, 5), outline=read_outline(path))
-    assert "outline-secrets" not in page  # nothing of it is on this map
-    plane = written(tmp_path, {"type": "Polygon", "coordinates": [[[1, 1], [3, 1], [3, 3], [1, 1]]]})
-    page = html(*city(6, 5), outline=read_outline(plane))
+
+
+@pytest.mark.slow
+def test_an_outline_is_drawn_once_where_it_is_on_the_map(tmp_path):
+    far = written(tmp_path, {"type": "LineString", "coordinates": [[-74.02, 40.70], [-73.97, 40.75]]})
+    assert "outline-secrets" not in html(*city(3, 2), outline=read_outline(far))
+    near = written(tmp_path, {"type": "Polygon", "coordinates": [[[1, 1], [2, 1], [2, 2], [1, 1]]]})
+    page = html(*city(3, 2), outline=read_outline(near))
     assert page.count('id="outline-secrets"') == 1
-    assert page.count('href="#outline-') == 10
+    assert page.count('href="#outline-') > 5
 
 
-@pytest.mark.parametrize(
-    ("document", "said"),
-    [
+def test_other_files_are_no_outlines(tmp_path):
+    for document, said in (
         ("{", "is not JSON"),
         ({"type": "Topology"}, "is not a supported GeoJSON object"),
         ([1], "is not a supported GeoJSON object"),
@@ -299,11 +292,9 @@ def test_an_outline_lies_where_its_degrees_are(tmp_path):
         ({"type": "LineString", "coordinates": [[1], [2]]}, "contains no positions"),
         ({"type": "Polygon", "coordinates": [["a"]]}, "contains no positions"),
         ({"type": "Point", "coordinates": [1, 2]}, "contains no line"),
-    ],
-)
-def test_other_files_are_no_outlines(tmp_path, document, said):
-    with pytest.raises(InputError, match=said):
-        read_outline(written(tmp_path, document))
+    ):
+        with pytest.raises(InputError, match=said):
+            read_outline(written(tmp_path, document))
     with pytest.raises(InputError, match="cannot be opened"):
         read_outline(tmp_path / "none.geojson")
 
