@@ -25,7 +25,7 @@ ONE = 2**62
 
 def test_below_the_exact_value_and_close() -> None:
     """And the same to the last bit as the second verifier computes it, which certificates state."""
-    for seed in range(120):
+    for seed in range(80):
         evidence = case(seed)
         found = Fraction(lower_bound(evidence))
         exact, rounded = by_the_second(evidence)
@@ -37,7 +37,7 @@ def test_below_the_exact_value_and_close() -> None:
 def test_it_is_the_least_value_of_the_lagrangian() -> None:
     """Among all channels, by its definition: with any multipliers of several requirements, for either objective."""
     raised = 0
-    for seed in range(60):
+    for seed in range(48):
         evidence = several(seed)
         found, (least, size) = Fraction(lower_bound(evidence)), lagrangian(evidence)
         assert found <= max(least, 0) + size / 10**50, seed
@@ -47,7 +47,7 @@ def test_it_is_the_least_value_of_the_lagrangian() -> None:
         assert abs(exact - max(least, 0)) <= size / 10**40, seed
         assert rounded == found, seed
         raised += found > 0
-    assert raised > 40
+    assert raised > 30
 
 
 def program(evidence: Evidence) -> tuple[float, Multipliers]:

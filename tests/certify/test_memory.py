@@ -48,8 +48,8 @@ def scattered(n: int) -> np.ndarray:
 ALL = np.argwhere(~np.eye(60, dtype=bool))
 KINDS = {
     "metric": lambda: uniform(60, 60, Stated.metric(Fraction(1), scattered(60))),
-    "one observable": lambda: uniform(80, 1, Stated.metric(Fraction(1), scattered(80))),
-    "graph": lambda: uniform(2000, 1, Stated.graph(Fraction(1), ring(2000))),
+    "one observable": lambda: uniform(60, 1, Stated.metric(Fraction(1), scattered(60))),
+    "graph": lambda: uniform(1000, 1, Stated.graph(Fraction(1), ring(1000))),
     "multipliers": lambda: uniform(
         60,
         60,
@@ -59,7 +59,7 @@ KINDS = {
     "ratios": lambda: uniform(
         60, 3, Stated.ratios("near", Fraction(1), ALL, np.full(len(ALL), 5), np.arange(len(ALL)) % 5 + 1)
     ),
-    "floor": lambda: uniform(40, 300, Stated.distortion(Fraction(0), RANDOM.random((300, 40)))),
+    "floor": lambda: uniform(30, 150, Stated.distortion(Fraction(0), RANDOM.random((150, 30)))),
     "dithered": lambda: uniform(
         100, 100, Stated.dithered("plane", Fraction(1), 2, (10, 10), (Fraction(1), Fraction(1)))
     ),
@@ -85,14 +85,14 @@ def test_the_estimates_are_above_what_is_taken(tmp_path: Path, name: str) -> Non
 
 
 def test_what_a_small_graph_of_many_secrets_takes_does_not_grow_with_their_square(tmp_path: Path) -> None:
-    evidence = uniform(10_000, 1, Stated.graph(Fraction(1), ring(10_000)))
+    evidence = uniform(5_000, 1, Stated.graph(Fraction(1), ring(5_000)))
     put(tmp_path, bundle.encode(evidence, certify(evidence)))
-    assert memory.proving(evidence) < 2**26
+    assert memory.proving(evidence) < 2**25
     assert verify(tmp_path, memory=0.0625).holds
 
 
 def test_attacks_that_are_alike_are_summed_once(tmp_path: Path) -> None:
-    evidence = uniform(40, 60, Stated.distortion(Fraction(1), np.ones((3_000, 40))))
+    evidence = uniform(40, 60, Stated.distortion(Fraction(1), np.ones((1_500, 40))))
     put(tmp_path, bundle.encode(evidence, certify(evidence)))
     assert verify(tmp_path).distortion == (1.0,)
     assert second_verifier.prove(tmp_path)
@@ -114,16 +114,16 @@ def asking(size: int) -> dict[str, bytes]:
 
 
 def test_a_few_kb_that_ask_for_more_than_is_allowed_are_refused(tmp_path: Path) -> None:
-    files = asking(12_000)
+    files = asking(6_000)
     assert sum(map(len, files.values())) < 20_000
     put(tmp_path, files)
-    with pytest.raises(CertificateError, match=r"would take about .* GiB of memory, but only 0\.006 GiB are allowed"):
-        verify(tmp_path, memory=0.006)
-    assert "GiB of memory are enough" in refused_with(tmp_path, 0.006)
+    with pytest.raises(CertificateError, match=r"would take about .* GiB of memory, but only 0\.003 GiB are allowed"):
+        verify(tmp_path, memory=0.003)
+    assert "GiB of memory are enough" in refused_with(tmp_path, 0.003)
     assert verify(tmp_path).holds
-    done = CliRunner().invoke(command, ["verify", str(tmp_path), "--memory", "0.006"])
+    done = CliRunner().invoke(command, ["verify", str(tmp_path), "--memory", "0.003"])
     assert (done.exit_code, "--memory of the command" in done.output.replace("\n", " ")) == (3, True)
-    assert kernel([str(tmp_path), "--memory", "0.006"]) == 3
+    assert kernel([str(tmp_path), "--memory", "0.003"]) == 3
     assert kernel([str(tmp_path), "--memory", "1"]) == 0
 
 

@@ -309,14 +309,16 @@ WRONG: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_statement_is_refused_with_a_key_and_noted_without(folder: Path, ours: Signer, name: str) -> None:
-    make, said = WRONG[name]
-    (folder / STATEMENT).write_bytes(make(folder, ours))
-    with pytest.raises(SignatureError, match=said):
-        md.verify(folder, key=ours.public)
-    assert md.verify(folder).holds
-    assert examine(folder).signature.startswith(("none for this bundle: ", "not checked: "))
+@pytest.mark.parametrize("part", range(6))
+def test_a_wrong_statement_is_refused_with_a_key_and_noted_without(folder: Path, ours: Signer, part: int) -> None:
+    for name in [*WRONG][part::6]:
+        make, said = WRONG[name]
+        (folder / STATEMENT).write_bytes(make(folder, ours))
+        with pytest.raises(SignatureError, match=said):
+            md.verify(folder, key=ours.public)
+        found = examine(folder)
+        assert found.certificate.holds
+        assert found.signature.startswith(("none for this bundle: ", "not checked: ")), name
 
 
 def test_statements_of_other_programs_are_accepted(folder: Path, ours: Signer) -> None:

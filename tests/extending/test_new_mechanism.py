@@ -10,7 +10,6 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.mechanisms import MECHANISMS, FiniteMechanism, MechanismKind, hops, register
-from mechdesign.report import _saving as saving
 
 
 # [mechanism]
@@ -92,7 +91,7 @@ def test_from_specification_to_verified_export(tmp_path):
     walk = md.MarkovChain(np.full((8, 8), 1 / 8))
     trace = md.traces.Trace(city, md.graphs.blocks(city, 2), 1, walk, md.Prior.uniform(8), "permute-and-flip")
     (stage,) = trace.table(1)
-    saving.save(stage.design, tmp_path / "step")
+    stage.design.save(tmp_path / "step")
     assert md.verify(tmp_path / "step").epsilon[0] <= 1
 
 
