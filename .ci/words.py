@@ -29,7 +29,7 @@ CHECKED = (
     "mechdesign", "benchmarks", "docs/theory", "docs/notes", "docs/howto", "docs/gallery",
     "docs/limits.md", "docs/threat_model.md", "docs/glossary.md", "docs/reference/environment.md",
 )  # fmt: skip
-# The messages of the figures are claims and findings of the gallery, which tests/docs/test_words.py checks.
+# The messages of the figures are claims and findings of the gallery.
 MESSAGES_EXCLUDED = ("benchmarks/papers",)
 MAX_WORDS = 25
 # A string constant with fewer words is a name or a label.
