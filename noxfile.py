@@ -54,8 +54,8 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def slow(session: nox.Session) -> None:
-    """Run the slow tests but the long ones and those of the pages; arguments after `--` go to pytest."""
-    run(session, "pytest", "-m", "slow and not long", "--ignore", "tests/docs", *session.posargs)
+    """Run the slow tests but the long ones; arguments after `--` go to pytest."""
+    run(session, "pytest", "-m", "slow and not long", *session.posargs)
 
 
 @nox.session
@@ -68,7 +68,7 @@ def long(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the site, every warning an error, ask its search, and run the code of the pages."""
     run(session, "sphinx-build", "-j", "2", "-W", "--keep-going", "-q", "-b", "html", "docs", str(SITE))
-    run(session, "pytest", "tests/docs", "-m", "not long and not browser", env={"MECHDESIGN_SITE": str(SITE)})
+    run(session, "pytest", "tests/docs", "-m", "not slow or long", env={"MECHDESIGN_SITE": str(SITE)})
 
 
 @nox.session
