@@ -47,7 +47,7 @@ def scattered(n: int) -> np.ndarray:
 
 ALL = np.argwhere(~np.eye(60, dtype=bool))
 KINDS = {
-    "metric": lambda: uniform(60, 60, Stated.metric(Fraction(1), scattered(60))),
+    "metric": lambda: uniform(40, 40, Stated.metric(Fraction(1), scattered(40))),
     "one observable": lambda: uniform(60, 1, Stated.metric(Fraction(1), scattered(60))),
     "graph": lambda: uniform(1000, 1, Stated.graph(Fraction(1), ring(1000))),
     "multipliers": lambda: uniform(

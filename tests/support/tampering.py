@@ -123,10 +123,18 @@ def fields(base: str, *table: tuple[tuple[Any, ...], str]) -> list[Change]:
     return [Change(f"{place}: {shown[place]}", base, at(*path), says) for place, (path, says) in enumerate(table)]
 
 
+SAID = "certificate", "requirements"
+
+
+def states(*path: Any) -> Make:
+    """State another number of a requirement, in the certificate as well."""
+    *_, index, name, value = path
+    return then(at(*path), at(*SAID, index, "radius" if name == "radius" else "nominal", value))
+
+
 # Numbers and texts of the certificate, all digests repaired
 
 BOTH_WAYS = (-math.inf, math.inf)
-SAID = "certificate", "requirements"
 NUMBERS = fields(
     "expected cost",
     *(
@@ -230,6 +238,8 @@ CLAIMS = [
     ),
     *rows(
         "claims",
+        # No multiplier stands for this floor: nothing else tells.
+        ("a larger floor, stated", states("requirements", 3, "minimum", "0.34"), "does not hold"),
         ("a prior that is not a distribution", array(CHANNEL, "requirement_2_prior", [0.25, 0.85]), "prior"),
         ("a prior that is kept", array(CHANNEL, "requirement_2_prior", [0.26, 0.74]), "the certificate claims"),
         ("another prior", array(CHANNEL, "requirement_2_prior", [0.2, 0.8]), "under the prior of this"),
@@ -268,12 +278,6 @@ def shift(row: int, to: int, source: int, amount: int = 1) -> Make:
         moved({name: held for name, held in files.items() if name != TABLE}, row, to, source, amount),
         lambda document: document["files"].pop(TABLE),
     )
-
-
-def states(*path: Any) -> Make:
-    """State another number of a requirement, in the certificate as well."""
-    *_, index, name, value = path
-    return then(at(*path), at(*SAID, index, "radius" if name == "radius" else "nominal", value))
 
 
 BROKEN = [
@@ -324,6 +328,11 @@ ARRAYS = rows(
     ("costs of NaN", array(CHANNEL, "cost", np.full((4, 4), np.nan)), "cost"),
     ("costs without end", array(CHANNEL, "cost", np.full((4, 4), np.inf)), "cost"),
     ("a cost without end", array(CHANNEL, "cost", np.where(STEPS == 3, np.inf, STEPS)), "an infinite cost forbids"),
+    (
+        "a cost without end, and counted",
+        then(array(CHANNEL, "cost", np.where(STEPS == 3, np.inf, STEPS)), at("certificate", "forbidden", 2)),
+        "an infinite cost forbids",
+    ),
     ("costs of more answers", array(CHANNEL, "cost", np.ones((4, 5))), "cost: does not match the channel"),
     ("negative distances", array(CHANNEL, "requirement_0_distance", -STEPS), "distance"),
     ("fewer distances", array(CHANNEL, "requirement_0_distance", np.ones((3, 3))), r"requirements\[0\].distance"),
