@@ -104,6 +104,8 @@ def several(seed: int) -> Evidence:
         claim = each.claim(n)
         count = int(random.integers(0, 8))
         observables, values = random.integers(0, m, count), random.random(count) * scale
+        # Some are 0.
+        values *= random.random(count) < 0.8
         if isinstance(claim, Floor):
             # Multipliers of every answer, so that the floor itself counts.
             observables, values = np.append(observables, range(m)), np.append(values, random.random(m) * scale)

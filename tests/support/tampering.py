@@ -531,6 +531,7 @@ LISTS = fields(
     (("files", CHANNEL, 5), "does not match its digest"),
     (("arrays", CHANNEL, 5), "arrays of channel.npz"),
     (("arrays", CHANNEL, {}), "does not match its digest"),
+    (("arrays", CHANNEL, "prior", "0" * 64), "array prior of channel.npz does not match its digest"),
     (("arrays", CHANNEL, "labels", "0"), "array labels of channel.npz is missing"),
     (("arrays", "x.npz", {}), "exactly the archives that it lists"),
     (("metadata", None), "metadata is not an object"),
