@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rows import assert_refused_at
+from refusals import assert_refused_at
 
 from mechdesign.data._chain_counts import CHAIN_COUNTS, counts_file, counts_of, direction_of
 from mechdesign.model._markov import MarkovChain

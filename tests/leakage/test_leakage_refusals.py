@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sparse
-from doors import Row, assert_closed, each
+from refusals import Row, assert_closed, each
 
 from mechdesign import leakage
 from mechdesign import traces as tracing

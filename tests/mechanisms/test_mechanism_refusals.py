@@ -9,7 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from doors import Row, assert_closed, each
+from refusals import Row, assert_closed, each
 
 import mechdesign as md
 from mechdesign.mechanisms._discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteLaplace

@@ -7,7 +7,7 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
-from rows import assert_refused_at
+from refusals import assert_refused_at
 
 import mechdesign as md
 from mechdesign.errors import CertificateError, InputError

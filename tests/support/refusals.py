@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from mechdesign.errors import InputError, MechdesignError
 
@@ -52,3 +53,31 @@ def _fault(mistake: Mistake, error: MechdesignError) -> str:
     if isinstance(error, InputError) and not (path and (error.bound or error.remedy or error.value is not None)):
         return f"neither a value nor a bound nor a remedy: {error}"
     return ""
+
+
+Row = tuple[str, Callable[[], object], str] | tuple[str, Callable[[], object], str, str]
+
+
+def each(name: str, values: Iterable[Any], use: Callable[[Any], object], path: str, says: str = "") -> list[Row]:
+    """Return a row for each wrong value."""
+    return [(f"{name} {value!r}", lambda value=value: use(value), path, says) for value in values]
+
+
+def assert_closed(rows: Iterable[Row]) -> None:
+    """Fail with each mistake that is not refused at its place by an `InputError`."""
+    mistakes = [Mistake(name, make, *rest, error=InputError) for name, make, *rest in rows]
+    assert len({mistake.name for mistake in mistakes}) == len(mistakes), "two mistakes have one name"
+    assert_refused(mistakes)
+
+
+def assert_refused_at(table: Iterable[tuple[Any, ...]], error: type[MechdesignError] = InputError) -> None:
+    """Demand of each row (function, path, part of the message) an error at that path with something to go on."""
+    filled = list(table)
+    assert filled, "there is no row in the table"
+    faults = []
+    for number, (make, path, *says) in enumerate(filled):
+        mistake = Mistake(f"row {number}: {path}", make, path, "".join(says), error)
+        found, message = fault(mistake)
+        if found or not message.startswith(f"{path}:"):
+            faults.append(f"{mistake.name}: {found or message}")
+    assert not faults, "\n".join(faults)

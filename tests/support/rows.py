@@ -7,10 +7,6 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from refusals import Mistake, fault
-
-from mechdesign.errors import InputError, MechdesignError
-
 Test = Callable[..., None]
 
 
@@ -46,16 +42,3 @@ def each_row(
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 300 else f"{text[:300]}…"
-
-
-def assert_refused_at(table: Iterable[tuple[Any, ...]], error: type[MechdesignError] = InputError) -> None:
-    """Demand of each row (function, path, part of the message) an error at that path with something to go on."""
-    filled = list(table)
-    assert filled, "there is no row in the table"
-    faults = []
-    for number, (make, path, *says) in enumerate(filled):
-        mistake = Mistake(f"row {number}: {path}", make, path, "".join(says), error)
-        found, message = fault(mistake)
-        if found or not message.startswith(f"{path}:"):
-            faults.append(f"{mistake.name}: {found or message}")
-    assert not faults, "\n".join(faults)

@@ -9,7 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from doors import Row, assert_closed
+from refusals import Row, assert_closed
 from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
