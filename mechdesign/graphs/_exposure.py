@@ -194,7 +194,8 @@ def exposed(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -
     protect it. If the graph has a single node, this node is always exposed.
 
     Args:
-        points: The places f(s): a domain, or an array (n, d).
+        points: The places f(s): a domain, or an array (n, d). Without places, over a domain of labels, nothing but an
+            edge protects a node.
         graph: The policy graph on the possible secrets.
         hull: The hull of the mechanism: "graph", "component" or a `SensitivityHull`.
 
@@ -206,6 +207,9 @@ def exposed(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -
     >>> exposed([[0.0], [1.0], [9.0]], graph).tolist()
     [2]
     """
+    if isinstance(points, Domain) and not points.points.shape[1]:
+        check_graph(graph, points.size)
+        return isolated(graph)
     places = as_points(points)
     groups = _groups(places, graph, hull)
     alone = isolated(graph)

@@ -168,10 +168,12 @@ class _Edges:
 
 def _edges(sites: Floats) -> _Edges:
     """Return the edges of the Voronoi cells of at least two sites."""
-    centred = sites - sites.mean(axis=0)
-    _, extents, axes = np.linalg.svd(centred, full_matrices=False)
+    # Qhull squares coordinates, and loses the digits of places that are close together and far from the origin.
+    centre = sites.mean(axis=0)
+    sites = sites - centre
+    _, extents, axes = np.linalg.svd(sites, full_matrices=False)
     if len(sites) == 2 or extents[1] <= _FLAT * extents[0]:
-        order = np.argsort(centred @ axes[0])
+        order = np.argsort(sites @ axes[0])
         pairs: NDArray[Any] = np.column_stack((order[:-1], order[1:]))
         spans = np.tile([-np.inf, np.inf], (len(pairs), 1))
     else:
@@ -193,6 +195,7 @@ def _edges(sites: Floats) -> _Edges:
             spans[index] = sorted(ends)
     low, high = np.concatenate((spans, -spans[:, ::-1])).T
     directions, owners = np.concatenate((along, -along)), np.concatenate((pairs[:, 0], pairs[:, 1]))
+    middles += centre
     return _Edges(
         np.concatenate((middles, middles)), directions, low, high, owners, _at_infinity(directions, low, high, owners)
     )

@@ -19,9 +19,10 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_amounts, read_only
 from mechdesign.base._check import require_kind
-from mechdesign.base._errors import InputError
+from mechdesign.base._errors import GraphWarning, InputError
 from mechdesign.base._locks import ProcessLock
 from mechdesign.base._values import cached_property
+from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact
 from mechdesign.certify._texts import require_plain_texts
 from mechdesign.graphs._builders import check_graph
@@ -85,7 +86,6 @@ class Planner:
     ) -> None:
         if not isinstance(domain, Domain):
             raise InputError("domain", "is not a Domain", value=type(domain).__name__)
-        as_points(domain, "domain.points")
         # Files are written after the charge, so labels that files cannot contain must be rejected before the charge.
         require_plain_texts(domain.labels, "domain.labels")
         check_graph(graph, domain.size)
@@ -107,6 +107,11 @@ class Planner:
             raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
         if not snap and (mechanism == OPTIMAL or not find(mechanism).coordinates):
             raise InputError("snap", f"is False, but {mechanism!r} always releases states", value=snap, bound="True")
+        if domain.points.shape[1]:
+            as_points(domain, "domain.points")
+        else:
+            _require_no_places(mechanism, repair, delta, cost)
+            repair = None
         if settings is not None:
             require_kind(settings, SolveSettings, "settings", "SolveSettings")
         self.domain = domain
@@ -171,6 +176,7 @@ class Planner:
     def _fit(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
         graph, repaired = self._protect_members(members)
         everywhere = np.arange(self.domain.size)
+        hull = sensitivity_hull(self.domain, graph) if self._is_placed else None
         if self.mechanism == OPTIMAL:
             likely, costs = np.zeros(self.domain.size), self.cost.copy()
             likely[members], costs[members] = merge_surrogates(prior, self.cost, members, surrogates)
@@ -186,12 +192,15 @@ class Planner:
             )
             made = synthesise(request, self.settings)
             answers = members if self.within == "component" else everywhere
-            return Fitted(graph, repaired, sensitivity_hull(self.domain, graph), made, made.channel, answers)
+            return Fitted(graph, repaired, hull, made, made.channel, answers)
         mechanism = find(self.mechanism).build(epsilon, self.domain, graph, self.hull)
         answers = _distinct(self.domain.points) if find(self.mechanism).coordinates else everywhere
         channel = _build_snapped_channel(mechanism, self.domain, answers) if self.snap else None
-        hull = sensitivity_hull(self.domain, graph)
         return Fitted(graph, repaired, hull, mechanism, channel, answers)
+
+    @property
+    def _is_placed(self) -> bool:
+        return self.domain.points.shape[1] > 0
 
     def _protect_members(self, members: Integers) -> tuple[nx.Graph, Repair | None]:
         """Return the policy graph on the members, repaired so that the mechanism protects all endangered states."""
@@ -209,7 +218,7 @@ class Planner:
             made = repair(self.domain, graph, self.repair, hull=self.hull, nodes=endangered, bystanders=bystanders)
             if made.added:
                 graph, repaired = nx.Graph(made.graph), made
-        if not hulled:
+        if not hulled and self._is_placed:
             pairs = protected_pairs(self.domain, graph, self.hull)
             alone = np.intersect1d(isolated(graph), endangered)
             free = np.intersect1d(isolated(graph), bystanders)
@@ -222,6 +231,29 @@ def check_mechanism(name: str, path: str = "mechanism") -> None:
     if name != OPTIMAL and name not in MECHANISMS:
         names = ", ".join(map(repr, (OPTIMAL, *MECHANISMS)))
         raise InputError(path, "is not known", value=name, bound=f"one of {names}")
+
+
+def _require_no_places(
+    mechanism: str, repair: RepairMethod | None, delta: Number | None, cost: ArrayLike | None
+) -> None:
+    """Raise `InputError` for what needs places, over a domain of labels; warn that the default repair is left out."""
+    problem, remedy = "needs places, and the domain has labels only", "give a domain of points or cells"
+    if mechanism != OPTIMAL and find(mechanism).coordinates:
+        without = [OPTIMAL, *(name for name, kind in MECHANISMS.items() if not kind.coordinates)]
+        raise InputError("mechanism", problem, value=mechanism, bound=f"one of {', '.join(map(repr, without))}")
+    if repair not in (None, "area"):
+        raise InputError("repair", problem, value=repair, bound="None", remedy=remedy)
+    if delta is not None:
+        raise InputError("delta", problem, value=delta, bound="None", remedy=remedy)
+    if cost is None:
+        raise InputError("cost", "is missing", bound="a matrix (n, n)", remedy="a domain of labels has no distances")
+    if repair is not None:
+        warn(
+            "a domain of labels has no places, so no repair adds edges: a state that loses its last edge, because all "
+            "its neighbours are impossible, is released as it is; repair=None accepts this",
+            GraphWarning,
+            stacklevel=4,
+        )
 
 
 def _distinct(places: Floats) -> Integers:

@@ -275,7 +275,7 @@ def _remove_channels(folder: Path) -> None:
 
 def _errors(releases: Sequence[Release], beliefs: Beliefs, which: str) -> list[float]:
     """Return the expected error of the best estimate at each step, in the unit of the domain."""
-    lengths = distances.euclidean(releases[0].stage.domain)
+    lengths = _guess_errors(releases[0].stage.domain)
     found: list[float] = expected_error(getattr(beliefs, which), lengths)[0].tolist()
     return found
 
@@ -290,7 +290,7 @@ def _describe_release(release: Release) -> dict[str, Any]:
         "possible": "all" if everyone else stage.members.tolist(),
         "edges": stage.graph.number_of_edges(),
         "added": [] if stage.repair is None else [list(edge) for edge in stage.repair.added],
-        "hull": {"dimension": stage.hull.dimension, "volume": stage.hull.volume},
+        "hull": None if stage.hull is None else {"dimension": stage.hull.dimension, "volume": stage.hull.volume},
         "degree_of_protection": {
             "least": int(degrees.min()),
             "expected": float(weights @ degrees / weights.sum()),
@@ -416,7 +416,7 @@ class ReleasedTrace:
     @cached_property
     def lengths(self) -> Floats:
         """The distances between states, shape (n, n)."""
-        return distances.euclidean(self.domain)
+        return _guess_errors(self.domain)
 
     @cached_property
     def answers(self) -> dict[str, bytes]:
@@ -505,9 +505,16 @@ class ReleasedTrace:
             ) from error
 
 
+def _guess_errors(domain: Domain) -> Floats:
+    """Return the error of each guess for each state: its distance; over a domain of labels, 1 for another state."""
+    return distances.euclidean(domain) if domain.points.shape[1] else distances.hamming(domain.size)
+
+
 @dataclass(frozen=True)
 class Accuracy:
     """The error of the outputs or of a guess, averaged over the steps, in the unit of the domain.
+
+    Over a domain of labels, an error is the probability of another state.
 
     Attributes:
         name: The description of the outputs or of the guess.
@@ -531,8 +538,10 @@ def accuracy(found: ReleasedTrace, truth: Integers | None = None) -> tuple[Accur
         The errors of the outputs, of the guesses at each time, and of the guesses from the whole trace.
     """
     beliefs, lengths = found.beliefs, found.lengths
-    offsets = found.places[:, None, :] - found.domain.points[None, :, :]
-    apart = np.sqrt((offsets**2).sum(axis=2))
+    if found.domain.points.shape[1]:
+        apart = np.sqrt(((found.places[:, None, :] - found.domain.points[None, :, :]) ** 2).sum(axis=2))
+    else:
+        apart = lengths[[release.output for release in found.releases]]
     useful = None if truth is None else apart[np.arange(len(truth)), truth]
     rows = [("utility: the released place", (beliefs.smoothed * apart).sum(axis=1), useful)]
     for name, which in (("at once", "posteriors"), ("from the whole trace", "smoothed")):

@@ -112,7 +112,7 @@ class Fitted:
     Attributes:
         graph: The repaired graph, frozen; its nodes are the members of the constrained domain.
         repair: The repair of the graph; None if it needed no repair.
-        hull: The sensitivity hull of the whole graph.
+        hull: The sensitivity hull of the whole graph; None over a domain of labels.
         mechanism: The noise mechanism, or the design of the optimal channel.
         channel: The channel with a row for each member and a column for each of `observables`; None if outputs are not
             snapped.
@@ -130,7 +130,7 @@ class Fitted:
 
     graph: nx.Graph
     repair: Repair | None
-    hull: SensitivityHull
+    hull: SensitivityHull | None
     mechanism: Mechanism | Design
     channel: Channel | None
     observables: Integers
@@ -191,8 +191,8 @@ class Stage:
         return self.fitted.repair
 
     @property
-    def hull(self) -> SensitivityHull:
-        """The sensitivity hull of `graph` as a whole."""
+    def hull(self) -> SensitivityHull | None:
+        """The sensitivity hull of `graph` as a whole; None over a domain of labels."""
         return self.fitted.hull
 
     @property
@@ -424,8 +424,8 @@ class Release:
         return self.stage.repair
 
     @property
-    def hull(self) -> SensitivityHull:
-        """The sensitivity hull of `graph` as a whole."""
+    def hull(self) -> SensitivityHull | None:
+        """The sensitivity hull of `graph` as a whole; None over a domain of labels."""
         return self.stage.hull
 
     @property

@@ -390,6 +390,8 @@ def as_points(points: Domain | ArrayLike, path: str = "points") -> Floats:
     """
     refuse_distances(points, path, "give places, not the distances between them", least=3)
     array = points.points if isinstance(points, Domain) else as_floats(points, path, "(n, d)")
+    if isinstance(points, Domain) and not points.points.shape[1]:
+        raise InputError(path, "is a domain of labels, which has no places", remedy="give a domain of points or cells")
     if 0 in array.shape:
         raise InputError(path, "is empty", value=array.shape, bound="an array of shape (n, d), n >= 1 and d >= 1")
     return _in_range(array, path)
