@@ -363,8 +363,13 @@ def show_next(commands: Mapping[str, str]) -> None:
 
 
 def say_gap(made: Design, tolerance: float, which: str = "") -> None:
-    """Show a note if the requested gap was not reached; `which` names the design if there are several."""
-    if (gap := made.certificate.relative_gap) > tolerance:
+    """Show a note if the requested gap was not reached; `which` names the design if there are several.
+
+    Above 2 %, the design itself has warned.
+    """
+    from mechdesign.synthesis._result import USUAL_GAP
+
+    if tolerance < (gap := made.certificate.relative_gap) <= USUAL_GAP:
         say_note(f"{which}{describe_gap(gap, tolerance)} ({made.status})")
 
 

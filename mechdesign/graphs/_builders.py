@@ -25,7 +25,7 @@ from mechdesign.base._errors import GraphWarning, InputError
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.model import distances
-from mechdesign.model._domain import Domain, Grid
+from mechdesign.model._domain import RELABEL, Domain, Grid
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._numbers import Number
 
@@ -51,7 +51,7 @@ def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -
                 "has a node that is not an integer",
                 value=node,
                 bound="the indices of the secrets",
-                remedy="relabel with networkx.convert_node_labels_to_integers",
+                remedy=RELABEL,
             )
         if node < 0 or (size is not None and node >= size):
             bound = "at least 0" if size is None else f"between 0 and {size - 1}"

@@ -34,6 +34,12 @@ from mechdesign.model._locate import (
 )
 from mechdesign.model._plane import DEGREE_KM, Plane
 
+# Another order of the nodes, such as that of the edges, would protect other pairs.
+RELABEL = (
+    "number the nodes by the positions of the secrets: "
+    "networkx.relabel_nodes(graph, {label: k for k, label in enumerate(domain.labels)})"
+)
+
 
 @dataclass(frozen=True)
 class Grid:

@@ -35,7 +35,7 @@ from mechdesign.base._errors import InputError, MetricWarning, Shown, values_are
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal, exact, nearest
 from mechdesign.model import _expansions as expansions
-from mechdesign.model._domain import Domain
+from mechdesign.model._domain import RELABEL, Domain
 from mechdesign.model._plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
 from mechdesign.model._written import (
     CHEBYSHEV,
@@ -408,7 +408,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
                 "graph",
                 f"has no node {index}",
                 bound=f"the nodes 0 to {n - 1}",
-                remedy="rename the nodes with networkx.convert_node_labels_to_integers",
+                remedy=RELABEL,
             )
     shortest = _edge_lengths(graph, weight)
     if not shortest:

@@ -24,7 +24,7 @@ from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, Norm
 from mechdesign.synthesis._parts import Part, assemble, has_floors, split
 from mechdesign.synthesis._rays.generation import solve_rays
 from mechdesign.synthesis._recovery import check_candidate, recover_design
-from mechdesign.synthesis._result import Design, SolveSummary, certify_design, warn_if_stalled
+from mechdesign.synthesis._result import Design, SolveSummary, certify_design, warn_if_wide
 from mechdesign.synthesis._rows import solve_rows
 from mechdesign.synthesis._settings import TOLERANCE, Rows, SolveSettings, resolve_progress
 from mechdesign.synthesis._sizes import check_size, size_of
@@ -78,7 +78,7 @@ def design(
             - "lazy": near pairs first; violated rows are added.
             - "near": near pairs only, with ε divided by their dilation: fast, with a larger gap.
             - "rays": no rows. Columns are mixtures of private columns, for thousands of secrets under metric
-              privacy. Issues a `BracketWarning` if the final gap exceeds both the tolerance and 2 %.
+              privacy.
         options: Further options, under the solver's own names.
         threads: Largest number of threads that the solver may use.
         progress: Function that is called with a `Progress` from time to time.
@@ -92,6 +92,7 @@ def design(
         Design with `channel` (integers, shape (n, m)), `certificate` and `summary`.
 
     Warns:
+        BracketWarning: The final gap exceeds both the tolerance and 2 %.
         RevealedWarning: An answer reveals secrets for certain, or for all practical purposes because every bound on
             them is at least 2^62. The warning is also issued if no requirement bounds a pair.
 
@@ -157,7 +158,7 @@ def synthesise(problem: Problem, settings: SolveSettings) -> Design:
             result = _design_whole(problem, settings, deadline)
         else:
             result = _design_parts(problem, parts, settings, deadline)
-        result = warn_if_stalled(result, settings)
+        result = warn_if_wide(result, settings)
         return result.noted(**problem.facts) if problem.facts else result
 
 

@@ -375,28 +375,39 @@ def _make_evidence(problem: Problem, numerators: Integers, multipliers: Multipli
     return Evidence(numerators, EXPONENT, problem.prior, problem.cost, problem.objective, problem.stated, multipliers)
 
 
-# Relative gap that rays usually reach under metric privacy on grids.
-_USUAL_RAY_GAP = 0.02
+# Relative gap up to which a design whose tolerance was not reached is no surprise: rays usually reach it on grids.
+USUAL_GAP = 0.02
 
 
 def has_stalled(made: Design, settings: SolveSettings) -> bool:
     """Return whether the ray method stalled at a relative gap above both the tolerance and 2 %."""
-    wide = made.certificate.relative_gap > max(settings.tolerance, _USUAL_RAY_GAP)
-    return settings.rows == "rays" and made.status is Status.STALLED and wide
+    return settings.rows == "rays" and made.status is Status.STALLED and _is_wide(made, settings)
 
 
-def warn_if_stalled(made: Design, settings: SolveSettings) -> Design:
-    """Return the design; if it has stalled, issue a `BracketWarning` that states its bracket."""
-    if has_stalled(made, settings):
+def _is_wide(made: Design, settings: SolveSettings) -> bool:
+    return made.certificate.relative_gap > max(settings.tolerance, USUAL_GAP)
+
+
+# What ended a search over some rows with a wide bracket, and what narrows it.
+_WIDE = {
+    ("rays", Status.STALLED): ("rays stalled", 'For up to a few hundred secrets, leave rows at "auto"'),
+    ("near", Status.STALLED): ("near pairs only were bounded", 'rows="lazy" adds the others where they matter'),
+}
+
+
+def warn_if_wide(made: Design, settings: SolveSettings) -> Design:
+    """Return the design; if its gap exceeds the tolerance and 2 %, issue a `BracketWarning` that states its bracket."""
+    if _is_wide(made, settings):
         certificate = made.certificate
         worst = certificate.objective == "worst"
         cost = certificate.worst_cost if worst else certificate.expected_cost
         gap = certificate.relative_gap
         proved = f"{gap:.2g} of the cost" if gap < 1 else "the whole cost, since there is no positive lower bound"
+        what, remedy = _WIDE.get((settings.rows, made.status), (made.status, "Allow more time or steps"))
         warn(
-            f"rays stalled: the least cost lies between {certificate.lower_bound:.6g} and {cost:.6g}, a bracket of "
-            f"{proved}; the tolerance is {settings.tolerance:.3g}. The privacy guarantee does not depend on it. "
-            'For up to a few hundred secrets, leave rows at "auto"',
+            f"{what}: the least cost lies between {certificate.lower_bound:.6g} "
+            f"and {cost:.6g}, a bracket of {proved}; the tolerance is {settings.tolerance:.3g}. The privacy guarantee "
+            f"does not depend on it. {remedy}",
             BracketWarning,
             stacklevel=4,
         )

@@ -15,6 +15,7 @@ from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
+from mechdesign.model._domain import RELABEL
 from mechdesign.model._grammar import (
     CategoriesFile,
     ChainTable,
@@ -107,9 +108,7 @@ class GraphPrivacy(RequirementKind):
             )
         n = graph.number_of_nodes()
         if n == 0 or set(graph.nodes) != set(range(n)):
-            raise InputError(
-                "graph", "has other nodes than 0..n-1", remedy="relabel with convert_node_labels_to_integers"
-            )
+            raise InputError("graph", "has other nodes than 0..n-1", remedy=RELABEL)
         object.__setattr__(self, "graph", _frozen(graph))
 
     def __repr__(self) -> str:
