@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
+
+import numpy as np
 
 from mechdesign.base._errors import InputError
 from mechdesign.base._machine import is_webassembly
 from mechdesign.solve._apart import solve_apart
 from mechdesign.solve._block import BlockBackEnd
 from mechdesign.solve._contract import BackEnd, Options, Solution, measure
-from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._linear import LinearProgram, raise_small
 from mechdesign.solve._registry import find
 
 
@@ -50,11 +53,14 @@ def solve(
     if found.takes != "rows":
         raise InputError("solver", "does not take linear programs", value=solver)
     clock = options.deadline.seconds()
+    raised, rows, cost = raise_small(program)
     wanted = found.deaf or options.deadline.left() is not None
     if program.matrix.nnz >= found.apart and wanted and not is_webassembly():
-        answer = solve_apart(found, program, options, start)
+        answer = solve_apart(found, raised, options, start)
     else:
-        answer = cast(BackEnd, found.load())(program, options, start)
+        answer = cast(BackEnd, found.load())(raised, options, start)
+    if raised is not program and answer.row_dual is not None:
+        answer = replace(answer, row_dual=np.asarray(answer.row_dual) * rows / cost)
     return measure(program, answer, solver=found.name, seconds=options.deadline.seconds() - clock)
 
 

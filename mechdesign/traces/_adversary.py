@@ -30,6 +30,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import float_up
 from mechdesign.certify._exponential import ln_upper
 from mechdesign.graphs._exposure import degree_of_protection, hull_level
+from mechdesign.graphs._geometry._hull import SensitivityHull
 from mechdesign.mechanisms._knorm import KNormMechanism
 from mechdesign.model._channel import Channel
 from mechdesign.model._markov import MarkovChain, VaryingChain
@@ -226,7 +227,7 @@ def degrees_against(stage: Stage, support: ArrayLike) -> dict[int, int]:
     require_kind(stage, Stage, "stage", "a Stage")
     possible = as_indices(support, "support", stage.domain.size)
     alone = nx.empty_graph(possible.tolist())
-    found = degree_of_protection(stage.domain, alone, hull=stage.hull)
+    found = degree_of_protection(stage.domain, alone, hull=_require_hull(stage))
     assert isinstance(found, dict)
     return found
 
@@ -252,7 +253,17 @@ def level_against(stage: Stage, support: ArrayLike) -> float:
     """
     require_kind(stage, Stage, "stage", "a Stage")
     possible = as_indices(support, "support", stage.domain.size)
-    return hull_level(stage.domain, stage.hull, stage.epsilon, support=np.intersect1d(possible, stage.members))
+    return hull_level(
+        stage.domain, _require_hull(stage), stage.epsilon, support=np.intersect1d(possible, stage.members)
+    )
+
+
+def _require_hull(stage: Stage) -> SensitivityHull:
+    if stage.hull is None:
+        raise InputError(
+            "stage", "has no hull: its domain has labels only", remedy="read Stage.degrees and stage_level"
+        )
+    return stage.hull
 
 
 def _by_time(releases: Sequence[Release], n: int) -> Floats:

@@ -200,7 +200,7 @@ class Planner:
 
     @property
     def _is_placed(self) -> bool:
-        return self.domain.points.shape[1] > 0
+        return bool(self.domain.points.shape[1])
 
     def _protect_members(self, members: Integers) -> tuple[nx.Graph, Repair | None]:
         """Return the policy graph on the members, repaired so that the mechanism protects all endangered states."""

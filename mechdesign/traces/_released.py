@@ -541,7 +541,7 @@ def accuracy(found: ReleasedTrace, truth: Integers | None = None) -> tuple[Accur
     if found.domain.points.shape[1]:
         apart = np.sqrt(((found.places[:, None, :] - found.domain.points[None, :, :]) ** 2).sum(axis=2))
     else:
-        apart = lengths[[release.output for release in found.releases]]
+        apart = lengths[[release.output for release in found.releases if release.output is not None]]
     useful = None if truth is None else apart[np.arange(len(truth)), truth]
     rows = [("utility: the released place", (beliefs.smoothed * apart).sum(axis=1), useful)]
     for name, which in (("at once", "posteriors"), ("from the whole trace", "smoothed")):
