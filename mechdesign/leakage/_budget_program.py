@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base._arrays import Floats, as_array, as_nonnegative, require
+from mechdesign.base._arrays import Floats, as_array, as_floats, as_nonnegative, require
 from mechdesign.base._errors import InputError
 from mechdesign.leakage._loss import LossFunction
 
@@ -50,6 +50,11 @@ class CostCurve:
     epsilons: Floats
     costs: Floats
     cached: bool = False
+
+    def __post_init__(self) -> None:
+        """Keep copies of the arrays."""
+        for name in ("epsilons", "costs"):
+            object.__setattr__(self, name, as_floats(getattr(self, name), name, "(k,)"))
 
     def at(self, epsilon: ArrayLike) -> Floats:
         """Return the cost at one or several budgets.

@@ -297,7 +297,7 @@ which changes from one value of age to the next or the previous one.
         if histogram.shape != (self.domain.size,):
             raise InputError("counts", "have the wrong shape", value=histogram.shape, bound=f"({self.domain.size},)")
         for index, constraint in enumerate(self.constraints):
-            found = histogram[constraint.counted].sum().item()
+            found = sum(histogram[constraint.counted].tolist())
             if constraint.known is not None and found != constraint.known:
                 # The message omits the count in the data, because it is not publicly known.
                 raise InputError(

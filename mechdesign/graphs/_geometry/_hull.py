@@ -436,7 +436,7 @@ def _in_range(array: Floats, path: str) -> Floats:
 
 
 def hull_of(differences: Floats) -> SensitivityHull:
-    """Return the convex hull of all rows and their negatives, without checking the vectors.
+    """Return the convex hull of all rows and their negatives.
 
     Args:
         differences: Vectors, (m, d).
@@ -444,9 +444,14 @@ def hull_of(differences: Floats) -> SensitivityHull:
     Returns:
         The hull.
 
+    Raises:
+        InputError: The vectors are not an array of finite numbers.
+
     >>> hull_of(np.array([[1.0, 0.0], [0.0, 1.0]])).volume
     2.0
     """
+    differences = as_floats(differences, "differences", "(m, d)")
+    require(np.isfinite(differences), differences, "differences", "a finite number")
     generators = np.unique(upright(differences[differences.any(axis=1)]), axis=0)
     if len(generators) == 0:
         none = np.zeros((0, differences.shape[1]))

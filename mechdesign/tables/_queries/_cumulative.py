@@ -745,7 +745,8 @@ def _as_counts(counts: ArrayLike) -> Integers:
             f"counts[{place}]", "is not a count", value=array[place].item(), bound="an integer from 0 to 2^61"
         )
     histogram = array.astype(np.int64)
-    total = int(histogram.astype(object).sum()) if float(array.sum()) > 2**60 else int(histogram.sum())
+    # A sum of int64 could wrap.
+    total = int(histogram.sum(dtype=object if histogram.sum(dtype=np.float64) > 2**60 else np.int64))
     if total == 0 or total > LARGEST_VALUE:
         raise InputError(
             "counts", "contain no record" if total == 0 else "contain too many records", bound="from 1 to 2^61"
