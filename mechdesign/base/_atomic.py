@@ -70,7 +70,7 @@ def write_file(
         path: The file.
         parts: The contents, in pieces.
         private: Give a new file the mode 0600, even if it replaces a file of another user.
-        shared: Keep the mode of a file that is shared with a group, such as a ledger.
+        shared: Keep the owner and the mode of a file that others use, too, such as a ledger.
 
     Raises:
         ExportError: The file cannot be written; an old file is unchanged.
@@ -92,6 +92,34 @@ def write_file(
         raise ExportError(f"{target} could not be written: {_reason(error)}") from error
     if not whole:
         _note_unsynchronised(target.parent)
+
+
+@contextlib.contextmanager
+def replacing(folder: Path, names: Iterable[str]) -> Iterator[None]:
+    """Make a folder, empty those files of an older set that it has, and at the end remove those that are still empty.
+
+    An empty file keeps its mode and group for its new content. Until it is written, readers find the set incomplete.
+
+    Raises:
+        ExportError: The folder or a file cannot be written.
+    """
+    paths = [folder / name for name in names]
+    try:
+        make_folder(folder)
+        old = [path for path in paths if path.is_file() and not path.is_symlink()]
+        for path in paths:
+            if path not in old:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise ExportError(f"{folder} cannot be written: {_reason(error)}") from error
+    for path in old:
+        write_file(path, ())
+    try:
+        yield
+    finally:
+        for path in old:
+            if path.is_file() and not path.stat().st_size:
+                _discard(path)
 
 
 def make_hidden_name(name: str, ending: str) -> str:
@@ -261,6 +289,8 @@ def _open_new(path: Path, target: Path, private: bool, shared: bool = False) -> 
     descriptor = os.open(path, flags, 0o666 if old is None and not private else 0o600)
     try:
         if old is not None:
+            if shared:
+                _copy_owner(descriptor, old)
             _copy_mode(descriptor, old)
     except BaseException:
         os.close(descriptor)
@@ -276,6 +306,18 @@ def _find_replaced(target: Path) -> os.stat_result | None:
     except OSError:
         return None
     return old if stat.S_ISREG(old.st_mode) and hasattr(os, "geteuid") else None
+
+
+def _copy_owner(descriptor: int, old: os.stat_result) -> None:
+    """Give an open file back to the owner of the file that it replaces; raise `OSError` if that locks the owner out."""
+    if os.fstat(descriptor).st_uid == old.st_uid:
+        return
+    try:
+        os.fchown(descriptor, old.st_uid, -1)
+    except OSError as error:
+        if old.st_mode & 0o060 != 0o060:
+            reason = f"its owner, user {old.st_uid}, could no longer read it"
+            raise PermissionError(errno.EPERM, reason) from error
 
 
 def _copy_mode(descriptor: int, old: os.stat_result) -> None:

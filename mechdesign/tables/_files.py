@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 
 from mechdesign.base._arrays import Floats
-from mechdesign.base._atomic import write_file
+from mechdesign.base._atomic import replacing, write_file
 from mechdesign.base._check import as_path
-from mechdesign.base._errors import ExportError, InputError, ReportError, UnsoundWarning
+from mechdesign.base._errors import InputError, ReportError, UnsoundWarning
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._texts import csv_text, from_cell
@@ -232,25 +232,20 @@ class Publication(Published):
         if self.quantiles:
             rows = [(exact_text(each.probability), each.value, each.low, each.high) for each in self.quantiles]
             texts[_QUANTILES] = csv_text([("probability", "value", "low", "high"), *rows])
-        try:
-            target.mkdir(parents=True, exist_ok=True)
-            # The files of an older release are removed first, because release.json certifies all files in the folder.
-            for name in (HEADER, _REPORT, _RANGES, _QUANTILES):
-                (target / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise ExportError(f"{target} cannot be written: {error.strerror or error}") from error
-        for name, text in texts.items():
-            write_file(target / name, [text.encode()])
-        self.release.save(target)
-        try:
-            for name, content in further(self).items():
-                write_file(target / name, [content])
-        except Exception as error:
-            described = self.release.description
-            raise ReportError(
-                f"the answers are in {target}, and complete. {described.is_spent}: do not release them again. "
-                f"Only further files, such as a page, are missing ({error})"
-            ) from error
+        # release.json certifies all files in the folder, so it is the first that is emptied.
+        with replacing(target, (HEADER, _REPORT, _RANGES, _QUANTILES)):
+            for name, text in texts.items():
+                write_file(target / name, [text.encode()])
+            self.release.save(target)
+            try:
+                for name, content in further(self).items():
+                    write_file(target / name, [content])
+            except Exception as error:
+                described = self.release.description
+                raise ReportError(
+                    f"the answers are in {target}, and complete. {described.is_spent}: do not release them again. "
+                    f"Only further files, such as a page, are missing ({error})"
+                ) from error
 
 
 def check_target(folder: Path, force: bool = False, overwrite: bool = True) -> None:

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._atomic import write_file
+from mechdesign.base._atomic import replacing, write_file
 from mechdesign.base._check import as_path
 from mechdesign.base._display import card
-from mechdesign.base._errors import ExportError, ReportError
+from mechdesign.base._errors import ReportError
 from mechdesign.base._values import cached_property
 from mechdesign.base._version import __version__
 from mechdesign.certify._exact import as_decimal, exact_text, text_up
@@ -233,26 +233,20 @@ def _is_rehearsal(folder: Path) -> bool:
     return isinstance(document, dict) and str(document.get("randomness")).endswith(_REHEARSAL)
 
 
-def write_outputs(folder: Path, outputs: bytes) -> None:
-    """Remove the files of an earlier run, starting with its manifest, and write the outputs of a trace.
-
-    Raises `ExportError` if the folder cannot be written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / MANIFEST).unlink(missing_ok=True)
-        for name in (OUTPUTS, STEPS, *_PICTURES):
-            (folder / name).unlink(missing_ok=True)
-        _remove_channels(folder / CHANNELS)
-    except OSError as error:
-        raise ExportError(f"{folder} cannot be written: {error.strerror or error}") from error
-    write_file(folder / OUTPUTS, [outputs])
-
-
 def write_channels(folder: Path, designs: Sequence[Design]) -> None:
-    """Write the channel of each step as a separate bundle: ``channels/step-0`` and so on."""
-    for step, design in enumerate(designs):
-        design.save(folder / CHANNELS / f"step-{step}")
+    """Write the channel of each step as a separate bundle, ``channels/step-0`` and so on; remove those of other steps.
+
+    Folders that become empty are removed, and other files are kept.
+    """
+    steps = [folder / CHANNELS / f"step-{step}" for step in range(len(designs))]
+    for path in (folder / CHANNELS).glob("step-*/*"):
+        if path.name in SET and path.parent not in steps:
+            path.unlink()
+    for place in (*(folder / CHANNELS).glob("step-*"), folder / CHANNELS):
+        if place.is_dir() and not any(place.iterdir()):
+            place.rmdir()
+    for step, design in zip(steps, designs, strict=True):
+        design.save(step)
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], described: Mapping[str, Any] | None) -> None:
@@ -261,16 +255,6 @@ def write_files(folder: Path, files: Mapping[str, bytes], described: Mapping[str
         write_file(folder / name, [content])
     if described is not None:
         write_file(folder / MANIFEST, [json.dumps(described, indent=2).encode()])
-
-
-def _remove_channels(folder: Path) -> None:
-    """Remove the bundles of all steps and then the folders that became empty; other files are kept."""
-    for path in folder.glob("step-*/*"):
-        if path.name in SET:
-            path.unlink()
-    for place in (*folder.glob("step-*"), folder):
-        if place.is_dir() and not any(place.iterdir()):
-            place.rmdir()
 
 
 def _errors(releases: Sequence[Release], beliefs: Beliefs, which: str) -> list[float]:
@@ -489,20 +473,21 @@ class ReleasedTrace:
         target = as_path(folder, "folder")
         further = prepare_files(files, OWN)
         check_release_target(target, force, overwrite)
-        write_outputs(target, outputs_csv(self.releases, self.domain))
-        designs = [design for release in self.releases if (design := release.stage.design)] if channels else []
-        if not self.history.tells_prior:
-            designs = [without_prior(design) for design in designs]
-        try:
-            write_files(target, self.answers, self.manifest() if self.finished else None)
-            write_channels(target, designs)
-            if added := further(self):
-                write_files(target, added, self.manifest(added) if self.finished else None)
-        except Exception as error:
-            raise ReportError(
-                f"the outputs in {target / OUTPUTS} are complete. {self.is_spent}: do not release the trace again. "
-                f"Some other files are missing ({error})"
-            ) from error
+        with replacing(target, (MANIFEST, OUTPUTS, STEPS, *_PICTURES)):
+            write_file(target / OUTPUTS, [outputs_csv(self.releases, self.domain)])
+            try:
+                designs = [design for release in self.releases if (design := release.stage.design)] if channels else []
+                if not self.history.tells_prior:
+                    designs = [without_prior(design) for design in designs]
+                write_files(target, self.answers, self.manifest() if self.finished else None)
+                write_channels(target, designs)
+                if added := further(self):
+                    write_files(target, added, self.manifest(added) if self.finished else None)
+            except Exception as error:
+                raise ReportError(
+                    f"the outputs in {target / OUTPUTS} are complete. {self.is_spent}: do not release the trace again. "
+                    f"Some other files are missing ({error})"
+                ) from error
 
 
 def _guess_errors(domain: Domain) -> Floats:
