@@ -15,6 +15,7 @@ import contextlib
 import os
 import re
 import secrets
+import signal
 import subprocess
 import sys
 import threading
@@ -51,9 +52,18 @@ class Child:
         """Return whether the first line of the output is the greeting."""
         return line.rstrip(b"\r\n") == self.greeting
 
+    def kill(self) -> None:
+        """Kill the process and those that it started: a script that stands for Python may wait for another program."""
+        if hasattr(os, "killpg"):
+            # It leads a session, and so a group, of its own, until its end is waited for.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if self.process.returncode is None:
+                    os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+
     def end(self) -> None:
         """Kill the process, close its pipes, and wait for its end, with a time limit."""
-        self.process.kill()
+        self.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(ENDING_S)
         for pipe in (self.process.stdin, self.process.stdout):

@@ -124,20 +124,16 @@ def _worker(threads: int) -> Iterator[Child]:
     try:
         yield child
     finally:
-        _end(child.process)
+        _end_children(child.process.pid)
         child.end()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process, its children, and their group."""
+def _end_children(pid: int) -> None:
+    """End the processes that a process started: some back ends solve in a session, and so a group, of their own."""
     with contextlib.suppress(psutil.Error):
-        # Some back ends solve in a separate session.
-        for child in psutil.Process(process.pid).children(recursive=True):
+        for child in psutil.Process(pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 child.kill()
-    if hasattr(os, "killpg") and process.poll() is None:
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _resident(pid: int) -> int:

@@ -119,7 +119,7 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
             raise SolverError(
                 f"the system cannot start a thread for {solver.name} ({error}): raise the limit of processes"
             ) from error
-        watch = threading.Timer(GREETING_S, lambda: talk.greeted.is_set() or process.kill())
+        watch = threading.Timer(GREETING_S, talk.give_up)
         watch.daemon = True
         watch.start()
         with deadline.keeping():
@@ -129,8 +129,11 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
             finally:
                 watch.cancel()
                 watch.join()
-                process.kill()
+                child.kill()
                 thread.join(ENDING_S)
+                if thread.is_alive():
+                    # A process that left the group keeps the pipe, which cannot be closed while the thread reads.
+                    process.stdout = None
     if isinstance(talk.answer, MechdesignError):
         raise talk.answer
     if talk.answer is not None:
@@ -184,10 +187,16 @@ class _Conversation:
         finally:
             self.done.set()
 
+    def give_up(self) -> None:
+        """Kill a process that has not greeted, and stop waiting for it."""
+        if not self.greeted.is_set():
+            self._child.kill()
+            self.done.set()
+
     def stop(self) -> None:
         """Request the current numbers once from a solver that reacts to Ctrl-C; otherwise kill the process."""
         if self._deaf or self.state.stop or not self._sent.is_set():
-            self._process.kill()
+            self._child.kill()
             return
         self.state.stop = True
         with contextlib.suppress(OSError, ValueError):
