@@ -52,22 +52,22 @@ _FILES = {
 }
 
 
-def free_memory() -> int | None:
+def free_memory(addresses: int = 0) -> int | None:
     """Return the bytes that the process can still use without swapping; None if the system does not report this.
 
     The result is the minimum of the available memory of the machine and of `memory_below_limits`.
     """
-    known = [each for each in (_available(), memory_below_limits()) if each is not None]
+    known = [each for each in (_available(), memory_below_limits(addresses)) if each is not None]
     return min(known) if known else None
 
 
-def memory_below_limits() -> int | None:
+def memory_below_limits(addresses: int = 0) -> int | None:
     """Return the bytes that the process may still use under its limits; None without limits.
 
     The limits are RLIMIT_AS and RLIMIT_DATA (addresses and data), and the limits of control groups (versions 1 and 2)
-    and their parents.
+    and their parents. RLIMIT_AS also counts addresses that are never filled: in all, `addresses`.
     """
-    left = [*_process_headrooms(), *_group_headrooms()]
+    left = [*_process_headrooms(addresses), *_group_headrooms()]
     return max(0, min(left)) if left else None
 
 
@@ -82,7 +82,7 @@ def _available() -> int | None:
     return stated if stated >= _MIN_MEMORY_BYTES else None
 
 
-def _process_headrooms() -> Iterator[int]:
+def _process_headrooms(addresses: int) -> Iterator[int]:
     try:
         import resource
     except ImportError:
@@ -91,11 +91,13 @@ def _process_headrooms() -> Iterator[int]:
     held = [int(part) for line in read_lines(_PROC / "self/statm")[:1] for part in line.split()]
     page = os.sysconf("SC_PAGE_SIZE")
     # Positions of the pages of addresses and of data in statm; see proc(5).
-    for name, place in (("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)):
+    # Addresses and resident pages; of those that are never filled, a part is taken already.
+    taken = page * (held[0] - held[1]) if len(held) > 1 else 0
+    for name, place, unfilled in (("RLIMIT_AS", 0, max(0, addresses - taken)), ("RLIMIT_DATA", 5, 0)):
         number = getattr(resource, name, None)
         limit = resource.RLIM_INFINITY if number is None else resource.getrlimit(number)[0]
         if limit != resource.RLIM_INFINITY:
-            yield limit - (page * held[place] if len(held) > place else 0)
+            yield limit - unfilled - (page * held[place] if len(held) > place else 0)
 
 
 def _group_headrooms() -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -194,13 +195,13 @@ def _design_whole(problem: Problem, settings: SolveSettings, deadline: Deadline)
                     failure = failure or wrong
                     continue
                 candidate = candidate.with_facts(seconds=round(deadline.seconds() - began, 3))
-                result = _round_and_certify(attempt.form, candidate, settings, deadline, interior, first=best is None)
+                result, has_room = _finish(attempt.form, candidate, settings, deadline, interior, first=best is None)
                 if best is None or result.certificate.relative_gap < best.certificate.relative_gap:
                     best = result
                 if deadline.acknowledge():
                     best = best.noted(status=Status.INTERRUPTED)
                     break
-                if candidate.status is Status.INTERRUPTED or _is_good_enough(best, settings):
+                if candidate.status is Status.INTERRUPTED or _is_good_enough(best, settings) or not has_room:
                     break
         except KeyboardInterrupt:
             # Ctrl-C came between two solvers or during the certification of a later candidate: return the best design
@@ -241,6 +242,24 @@ def _run_attempts(
 
 def _find_strategy(attempt: Attempt) -> Strategy:
     return _STRATEGIES[RAYS if attempt.rows == RAYS else registry.find(attempt.solver).takes]
+
+
+def _finish(
+    form: NormalForm,
+    candidate: ChannelCandidate,
+    settings: SolveSettings,
+    deadline: Deadline,
+    interior: Floats | None,
+    *,
+    first: bool,
+) -> tuple[Design, bool]:
+    """Round and certify a candidate, without its lower bound if there is no memory for it; return whether there was."""
+    # Leaving the block releases the arrays for which there was no room.
+    with contextlib.suppress(MemoryError):
+        return _round_and_certify(form, candidate, settings, deadline, interior, first=first), True
+    message = f"not enough memory to prove a lower bound; {candidate.summary.message}"
+    bare = replace(candidate.with_facts(status=Status.STALLED, message=message), multipliers=None)
+    return _round_and_certify(form, bare, settings, deadline, interior, first=first), False
 
 
 def _round_and_certify(
