@@ -65,6 +65,10 @@ class LinearQueries(ABC):
     def variances(self, covariance: Floats) -> Floats:
         """Return the diagonal of WΣWᵀ for the covariance Σ of an estimated histogram."""
 
+    def tables_over(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...] | None:
+        """Return the attributes of each table, if the queries are marginal tables of values of this shape."""
+        return None
+
     def weights(self) -> Floats:
         """Return W; raise `InputError` if it has more than 4,000,000 weights."""
         if (weights := self.count * self.size) > _MOST_WEIGHTS:

@@ -6,7 +6,7 @@ import copy
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -414,8 +414,104 @@ def all_ranges(size: int) -> RangeQueries:
     return RangeQueries(size, low, high, f"all {len(low)} ranges of {size} values")
 
 
-def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> MatrixQueries:
+@dataclass(frozen=True, eq=False)
+class MarginalTables(Workload):
+    """Marginal tables of a domain, with one query for each cell of each table.
+
+    Attributes:
+        domain: the domain of the records.
+        tables: the indices of the attributes of each table.
+
+    >>> from mechdesign.tables import Domain
+    >>> MarginalTables(Domain({"age": range(3), "sex": ["f", "m"]}), ((0,), (1, 0))).count
+    9
+    """
+
+    domain: Domain = field(repr=False)
+    tables: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if self.count > _LARGEST_COUNT:
+            bound = f"at most {_LARGEST_COUNT:,} in all tables"
+            raise InputError("ways", "have too many cells", value=self.count, bound=bound)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Return the number of values."""
+        return self.domain.size
+
+    @property
+    def phrase(self) -> str:  # type: ignore[override]
+        """Return the names of the tables."""
+        shown = (" × ".join(self.domain.names[axis] for axis in table) or "total" for table in self.tables)
+        return f"the marginal tables {'; '.join(shown)}"
+
+    @property
+    def count(self) -> int:
+        """Return the number of queries."""
+        return sum(math.prod(self.domain.shape[axis] for axis in table) for table in self.tables)
+
+    @property
+    def integral(self) -> bool:
+        """Return True, because the coefficients are 0 and 1."""
+        return True
+
+    @cached_property
+    def queries(self) -> MatrixQueries:
+        """Return the queries with a coefficient for every table and value, which must fit into memory."""
+        shape = self.domain.shape
+        if (entries := len(self.tables) * self.size) > _LARGEST_ENTRIES:
+            raise InputError(
+                "ways",
+                f"have too many coefficients: {len(self.tables):,} tables of a domain of {self.size:,} values",
+                value=entries,
+                bound=f"at most {_LARGEST_ENTRIES:,} tables × values",
+                remedy="release each table on a domain with only its attributes, or group values",
+            )
+        codes, parts = np.unravel_index(np.arange(self.size), shape), []
+        for table in self.tables:
+            lengths, places = tuple(shape[axis] for axis in table), np.arange(self.size)
+            cell = np.ravel_multi_index(tuple(codes[axis] for axis in table), lengths) if table else 0 * places
+            parts.append(sparse.csr_array((np.ones(self.size), (cell, places)), shape=(math.prod(lengths), self.size)))
+        return MatrixQueries(sparse.csr_array(sparse.vstack(parts)), self.phrase)
+
+    def tables_over(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...] | None:
+        """Return the tables, if the domain has this shape."""
+        return self.tables if shape == self.domain.shape else None
+
+    def gram(self) -> Floats:
+        """Return M = WᵀW."""
+        return self.queries.gram()
+
+    def matrix(self) -> Floats:
+        """Return W."""
+        return self.queries.matrix()
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        """Return the values of the attributes of each cell."""
+        names, attributes, found = self.domain.names, self.domain.attributes, []
+        for table in self.tables:
+            for each in itertools.product(*(attributes[axis].values for axis in table)):
+                found.append(", ".join(f"{names[axis]} = {value}" for axis, value in zip(table, each, strict=True)))
+        return {"query": np.array(found)}
+
+    def answers(self, histogram: NDArray[Any]) -> Floats:
+        """Return the counts in the cells, for a histogram of shape (size,)."""
+        return self.queries.answers(histogram)
+
+    def variances(self, covariance: Floats) -> Floats:
+        """Return the variances of the counts, for the covariance of an estimated histogram, shape (size, size)."""
+        return self.queries.variances(covariance)
+
+    def _columns(self) -> Iterator[Integers]:
+        return self.queries._columns()
+
+
+def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> MarginalTables:
     """Return the workload of the given marginal tables of a domain.
+
+    Under full and attribute policies, `strategy` finds the best Gaussian strategy and its bound also for domains that
+    are too large for a release.
 
     Args:
         domain: the domain of the records.
@@ -426,7 +522,7 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
 
     Raises:
         InputError: No table is given, an attribute is unknown, or `ways` exceeds the number of attributes. Or the
-            workload has too many coefficients; each table has a coefficient for every value of the domain.
+            tables have too many cells.
 
     >>> marginals(Domain({"age": range(3), "sex": ["f", "m"]})).labels()["query"].tolist()
     ['age = 0', 'age = 1', 'age = 2', 'sex = f', 'sex = m']
@@ -437,44 +533,17 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
         if not 1 <= ways <= len(names):
             raise InputError("ways", "is not possible", value=ways, bound=f"from 1 to {len(names)} attributes")
         # The number of tables is checked before the tables are listed, because the list may be very long.
-        _check_tables(math.comb(len(names), ways), domain.size)
-        tables: list[tuple[str, ...]] = list(itertools.combinations(names, ways))
-    else:
-        tables = [tuple(names_of_one) for names_of_one in _list_tables(ways)]
+        if (count := math.comb(len(names), ways)) > _LARGEST_COUNT:
+            raise InputError("ways", "gives too many tables", value=count, bound=f"at most {_LARGEST_COUNT:,}")
+        return MarginalTables(domain, tuple(itertools.combinations(range(len(names)), ways)))
+    tables = [tuple(names_of_one) for names_of_one in _list_tables(ways)]
     if not tables:
         raise InputError("ways", "contains no table", bound="at least one")
     for index, table in enumerate(tables):
         for name in table:
             if name not in names:
                 raise InputError(f"ways[{index}]", "is unknown", value=name, bound=f"one of {', '.join(names)}")
-    _check_tables(len(tables), domain.size)
-    shapes = [tuple(domain.shape[names.index(name)] for name in table) for table in tables]
-    if (cells := sum(map(math.prod, shapes))) > _LARGEST_COUNT:
-        raise InputError("ways", "have too many cells", value=cells, bound=f"at most {_LARGEST_COUNT:,} in all tables")
-    codes = np.unravel_index(np.arange(domain.size), domain.shape)
-    parts, labels = [], []
-    for table, lengths in zip(tables, shapes, strict=True):
-        axes = [names.index(name) for name in table]
-        chosen = tuple(codes[axis] for axis in axes)
-        cell = np.ravel_multi_index(chosen, lengths) if axes else np.zeros(domain.size, dtype=np.int64)
-        shape = (math.prod(lengths), domain.size)
-        parts.append(sparse.csr_array((np.ones(domain.size), (cell, np.arange(domain.size))), shape=shape))
-        named = itertools.product(*(domain.attributes[axis].values for axis in axes))
-        labels += [", ".join(f"{name} = {value}" for name, value in zip(table, each, strict=True)) for each in named]
-    shown = "; ".join(" × ".join(table) or "total" for table in tables)
-    return MatrixQueries(sparse.csr_array(sparse.vstack(parts)), f"the marginal tables {shown}", tuple(labels))
-
-
-def _check_tables(count: int, size: int) -> None:
-    """Raise `InputError` if the coefficients of `count` tables over `size` values would exceed the memory limit."""
-    if count * size > _LARGEST_ENTRIES:
-        raise InputError(
-            "ways",
-            f"have too many coefficients: {count:,} tables of a domain of {size:,} values",
-            value=count * size,
-            bound=f"at most {_LARGEST_ENTRIES:,} tables × values",
-            remedy="release each table on a domain with only its attributes, or group values",
-        )
+    return MarginalTables(domain, tuple(tuple(names.index(name) for name in table) for table in tables))
 
 
 def as_workload(workload: object, domain: Domain, *, positions: object = None) -> Workload:

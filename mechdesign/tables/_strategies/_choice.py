@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,8 +14,10 @@ from scipy.linalg import cholesky, eigh, qr
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import as_number
-from mechdesign.base._errors import InputError, SolverError
+from mechdesign.base._errors import BracketWarning, InputError, SolverError
+from mechdesign.base._warnings import warn
 from mechdesign.tables._linear_queries import LinearQueries
+from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph
 from mechdesign.tables._policy import Policy, as_policy
 from mechdesign.tables._sensitivity._linear import linear
 from mechdesign.tables._sensitivity._numbers import as_lattice
@@ -28,7 +31,15 @@ from mechdesign.tables._strategies._classical import (
     largest_change,
 )
 from mechdesign.tables._strategies._gaussian import EdgeSpace, OptimalGram, edge_space, optimal_gram, symmetries
-from mechdesign.tables._strategies._strategy import Strategy
+from mechdesign.tables._strategies._marginals import (
+    LARGEST_PROGRAM,
+    MarginalStrategy,
+    Sets,
+    list_differences,
+    list_sets,
+    solve_marginals,
+)
+from mechdesign.tables._strategies._strategy import Layout, Strategy
 
 KINDS = ("optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical")
 
@@ -264,6 +275,9 @@ def check_strategy(policy: Policy, noise: object) -> None:
             bound="no count constraints for a strategy",
             remedy="release these queries with release_linear, which adds noise to each query",
         )
+
+
+def _require_few_values(policy: Policy) -> None:
     if policy.domain.size > _LARGEST_SIZE:
         raise InputError(
             "policy",
@@ -276,6 +290,9 @@ def check_strategy(policy: Policy, noise: object) -> None:
 
 def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
     """Return the strategy with the least expected error among one kind or all kinds; the arguments are not checked."""
+    if noise == "gaussian" and kind in ("auto", "optimal") and (alike := _exchange(queries, policy)) is not None:
+        return _choose_marginals(queries, policy, alike)
+    _require_few_values(policy)
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
     law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
     norm = 1 if noise == "laplace" else 2
@@ -307,10 +324,68 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
     if kind == "auto":
         reason = f"it has the least expected error of {len(found)} candidates"
     reason += f": {ratios[0][2]:.6g} times the proven limit"
+    if noise == "gaussian" and kind in ("auto", "optimal") and ratios[0][2] > 1 + tolerance:
+        reason += f", which is further away than the tolerance of {tolerance:g}"
+        warn(f"the strategy has {reason.partition(': ')[2]}", BracketWarning, stacklevel=4)
     trace = find_squared_error(decoding, programme.gram) * float(unit) ** 2
     return Strategy(
-        queries, policy, law, best.kind, reason, ratios, rows, unit, largest.power, bound, space, decoding, trace
+        queries,
+        policy,
+        law,
+        best.kind,
+        reason,
+        ratios,
+        len(rows),
+        unit,
+        largest.power,
+        bound,
+        trace,
+        partial(Layout, rows, space, decoding),
     )
+
+
+def _exchange(queries: LinearQueries, policy: Policy) -> tuple[Sets, Sets, Sets] | None:
+    """Return tables, sets and differences of `solve_marginals`; None if values of an attribute cannot be exchanged."""
+    graph, shape = policy.secret_graph, policy.domain.shape
+    tables = queries.tables_over(shape)
+    if tables is None or not isinstance(graph, CompleteGraph | AttributeGraph):
+        return None
+    one = isinstance(graph, AttributeGraph)
+    varied = len(shape) if one else 2 ** min(len(shape), 63)
+    if varied > LARGEST_PROGRAM or sum(2 ** min(len(table), 63) for table in tables) * varied > LARGEST_PROGRAM:
+        return None
+    sets, differences = list_sets(shape, tables), list_differences(shape, one=one)
+    return (tables, sets, differences) if sets else None
+
+
+def _choose_marginals(queries: LinearQueries, policy: Policy, alike: tuple[Sets, Sets, Sets]) -> Strategy:
+    found = solve_marginals(policy.domain.shape, *alike)
+    ratio = float(found.power) * found.trace / found.bound
+    reason = f"no strategy has a smaller error: {ratio:.6g} times the proven limit"
+    candidates = (("optimal", "noisy tables of differences", ratio),)
+    bound = StrategyBound(found.bound, np.zeros(0), np.zeros((0, 0)))
+    lay_out = partial(_lay_out, policy, found)
+    return Strategy(
+        queries,
+        policy,
+        "gaussian",
+        "optimal",
+        reason,
+        candidates,
+        found.count,
+        Fraction(1),
+        Fraction(found.power),
+        bound,
+        found.trace,
+        lay_out,
+    )
+
+
+def _lay_out(policy: Policy, found: MarginalStrategy) -> Layout:
+    """Return the arrays of a strategy for marginal tables, which only domains with few values have."""
+    _require_few_values(policy)
+    space = edge_space(policy.domain.size, policy.secret_graph.edges())
+    return Layout(found.rows(), space, space.paths[:-1].T @ found.decoding())
 
 
 def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
@@ -330,9 +405,8 @@ def _exact_strategy(queries: LinearQueries, policy: Policy, noise: Any, space: E
     bound = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
     reason = "all answers are exact, because the policy does not protect any query of the workload"
     rows, decoding = np.zeros((0, size), dtype=np.int64), np.zeros((rank, 0))
-    return Strategy(
-        queries, policy, noise, "exact", reason, (), rows, Fraction(1), Fraction(0), bound, space, decoding, 0.0
-    )
+    lay_out = partial(Layout, rows, space, decoding)
+    return Strategy(queries, policy, noise, "exact", reason, (), 0, Fraction(1), Fraction(0), bound, 0.0, lay_out)
 
 
 def _on_lattice(best: StrategyCandidate, space: EdgeSpace, norm: int) -> tuple[Integers, Fraction, Floats]:

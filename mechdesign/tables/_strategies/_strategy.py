@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from statistics import NormalDist
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
+from mechdesign.base._values import cached_property
 from mechdesign.leakage._partition import Partition
 from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from mechdesign.tables._answers import check_table, true_answers
@@ -67,6 +69,15 @@ def _scale(law: Any) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class Layout:
+    """The arrays of a strategy: `rows`, `space` and `decoding` of `Strategy`."""
+
+    rows: Integers
+    space: EdgeSpace
+    decoding: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class Strategy:
     """Noisy queries from which the answers to a workload are decoded with small errors.
 
@@ -78,14 +89,12 @@ class Strategy:
         reason: the reason why this kind was chosen.
         candidates: the kind, the parameters and the expected error of every candidate, in ascending order of error.
             Errors are relative to the lower bound.
-        rows: the noisy queries as integers, shape (k, |T|), in units of `unit`. Along every edge, `rows` × `unit` and
-            `matrix` have the same differences.
+        count: the number k of noisy queries.
         unit: the step of the lattice on which the noisy answers lie.
         power: the exact sensitivity of `rows`: Δ for Laplace noise, Δ² for Gaussian noise.
-        bound: the lower bound τ²/Σμ for Δ = 1 and noise of variance 1, with the weights that prove it.
-        space: the span of the edges.
-        decoding: the matrix (A·unit)⁺ in the coordinates of the spanning forest, shape (d, k).
+        bound: the lower bound τ²/Σμ for Δ = 1 and noise of variance 1, with what proves it.
         trace: the trace tr(M(AᵀA)⁺) for the integer rows A.
+        lay_out: the function that makes the arrays, which a release needs.
 
     >>> from mechdesign.tables import Domain, Policy, strategy
     >>> found = strategy("identity", Policy.line(Domain({"age": range(4)})), "laplace", kind="identity")
@@ -99,13 +108,12 @@ class Strategy:
     kind: str
     reason: str
     candidates: tuple[tuple[str, str, float], ...]
-    rows: Integers = field(repr=False)
+    count: int
     unit: Fraction
     power: Fraction
     bound: StrategyBound = field(repr=False)
-    space: EdgeSpace = field(repr=False)
-    decoding: Floats = field(repr=False)
     trace: float = field(repr=False)
+    lay_out: Callable[[], Layout] = field(repr=False)
 
     def __repr__(self) -> str:
         excess = self.candidates[0][2] if self.candidates else float("nan")
@@ -113,7 +121,29 @@ class Strategy:
             if kind == self.kind:
                 excess = error
                 break
-        return f"Strategy({self.kind}, {self.noise} noise, {len(self.rows)} queries, {excess:.4g} × the proven limit)"
+        return f"Strategy({self.kind}, {self.noise} noise, {self.count} queries, {excess:.4g} × the proven limit)"
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return self.lay_out()
+
+    @property
+    def rows(self) -> Integers:
+        """Return the noisy queries as integers, shape (k, |T|), in units of `unit`.
+
+        Along every edge, `rows` × `unit` and `matrix` have the same differences.
+        """
+        return self._layout.rows
+
+    @property
+    def space(self) -> EdgeSpace:
+        """Return the span of the edges."""
+        return self._layout.space
+
+    @property
+    def decoding(self) -> Floats:
+        """Return the matrix (A·unit)⁺ in the coordinates of the spanning forest, shape (d, k)."""
+        return self._layout.decoding
 
     @property
     def matrix(self) -> Floats:
