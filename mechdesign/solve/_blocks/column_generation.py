@@ -96,8 +96,10 @@ def solve_block_program(
         if deadline.acknowledge():
             status, message = Status.INTERRUPTED, "stopped by the user"
         found = _make_solution(master, status, message, deadline.seconds() - began)
-    if found.status not in (Status.STALLED, Status.ITERATION_LIMIT):
+    if found.status not in (Status.STALLED, Status.ITERATION_LIMIT) or master.best.is_within(gap):
         return found
+    # The inverses of sparse blocks lose digits that the triangular factors of dense blocks keep.
+    options = replace(options, extra=options.extra | {"arrays": "numpy"}) if master.sparse else options
     try:
         return combine_solutions(found, solve_by_interior_point(program, options, gap=gap))
     except SolverError:

@@ -165,7 +165,11 @@ class BlockMaster:
             if not coarse:
                 self._record_cost(working, reached.state)
             before = len(working)
-            start, working = merge_columns(program, working, reached.state, threshold)
+            merged, fewer = merge_columns(program, working, reached.state, threshold)
+            kept = len(fewer) / before
+            if self.sparse and before == self.program.columns and kept > self.tuning.merging.sparse_max_kept_share:
+                return ScheduleRun(working, reached.state, Status.OPTIMAL)
+            start, working = merged, fewer
             start = activate_close_estimates(start, program, self.tuning.estimates)
             # Free the memory of the multipliers, which may be large.
             del reached
@@ -193,9 +197,11 @@ class BlockMaster:
         refused = start is not None and run.status is Status.STALLED
         iterates = not (stopped or measure or refused)
         chosen, options = with_columns(working.restrict(self.program), working.columns), self._options(working)
+        # Without omitted columns, nothing is left to price.
+        gap = self.gap if self.sparse and len(working) == self.program.columns else self.accuracy
         try:
             solution = solve_by_interior_point(
-                chosen, options, gap=self.accuracy, start=start, iterates=iterates, budget=self.budget
+                chosen, options, gap=gap, start=start, iterates=iterates, budget=self.budget
             )
         except SolverError:
             if start is None:

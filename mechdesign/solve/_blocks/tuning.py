@@ -99,8 +99,10 @@ class MergeTuning:
         trial: Schedule of the trial solve. No columns are merged at the last gap of this schedule, because their
             reduced costs are needed.
         without_floors: Schedule for dense blocks without floors.
-        sparse: Schedule for sparse blocks. With the first two thresholds 0.5 and 0.35, one of 62 useful columns of a
-            program with 400 road places was merged.
+        sparse: Schedule for sparse blocks. An earlier first gap decides worse whether merging pays, and saves nothing.
+        sparse_max_kept_share: If more than this share of the columns of a program with sparse blocks would remain at
+            the first gap, no column is merged: rounds that restore merged columns cost more than merging saves. With
+            225 cells and roads, merging saved time where up to 61 % remained, and lost time where 68 % or more did.
         coarse: Schedule of coarse problems.
         coarse_large: Schedule of coarse problems with `coarse_large_rows` rows or more.
         coarse_of_trial: Schedule of coarse problems before a trial solve, which restores useful columns that were
@@ -119,9 +121,8 @@ class MergeTuning:
     with_floors: Schedule = ((0.03, 0.28), (0.01, 0.22), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02))
     trial: Schedule = ((0.03, 0.28), (0.01, 0.22), (3e-3, 0.0))
     without_floors: Schedule = ((0.4, 0.45), (0.15, 0.45), (0.03, 0.3))
-    sparse: Schedule = (
-        (0.3, 0.45), (0.1, 0.3), (0.03, 0.3), (0.01, 0.2), (3e-3, 0.1), (1e-3, 0.035), (1e-4, 0.02),
-    )  # fmt: skip
+    sparse: Schedule = ((0.1, 0.45), (0.03, 0.3), (0.01, 0.2), (3e-3, 0.1), (1e-3, 0.035), (1e-4, 0.02))
+    sparse_max_kept_share: float = 0.65
     coarse: Schedule = ((0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03))
     coarse_large: Schedule = ((0.3, 0.2), (0.1, 0.3), (0.03, 0.3), (0.01, 0.14), (3e-3, 0.05))
     coarse_of_trial: Schedule = ((0.3, 0.35), (0.1, 0.4), (0.03, 0.4), (0.01, 0.3), (3e-3, 0.1))

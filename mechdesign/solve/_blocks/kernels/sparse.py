@@ -116,7 +116,7 @@ class SparseKernel(Pairs):
         diagonal = tile.diagonal.copy()
         buffers = self._matrices[worker].view(self._kind)
         # If the factorisation fails in single precision, the caller repeats it in double precision.
-        for delta in (0.0, *(REGULARISATIONS if self._kind is np.float64 else ())):
+        for delta in (0.0, *(REGULARISATIONS[1:] if self._kind is np.float64 else ())):
             np.multiply(diagonal, 1 + delta, out=tile.diagonal)
             if not tile.factors.factor(*self._shape.spread(tile.diagonal, tile.entries, *buffers)):
                 continue
