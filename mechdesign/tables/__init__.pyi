@@ -69,6 +69,7 @@ from ._strategies._bound import certified_bound as certified_bound
 from ._strategies._gaussian import EdgeSpace as EdgeSpace
 from ._strategies._gaussian import edge_space as edge_space
 from ._strategies._strategy import Strategy as Strategy
+from ._workload import MarginalTables as MarginalTables
 from ._workload import MatrixQueries as MatrixQueries
 from ._workload import RangeQueries as RangeQueries
 from ._workload import Workload as Workload
