@@ -99,7 +99,7 @@ def solve_block_program(
     if found.status not in (Status.STALLED, Status.ITERATION_LIMIT) or master.best.is_within(gap):
         return found
     # The inverses of sparse blocks lose digits that the triangular factors of dense blocks keep.
-    options = replace(options, extra=options.extra | {"arrays": "numpy"}) if master.sparse else options
+    options = replace(options, extra={**options.extra, "arrays": "numpy"}) if master.sparse else options
     try:
         return combine_solutions(found, solve_by_interior_point(program, options, gap=gap))
     except SolverError:

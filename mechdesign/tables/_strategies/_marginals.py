@@ -61,8 +61,10 @@ class MarginalStrategy:
 
     def rows(self) -> Integers:
         """Return the rows k_S R_S over the values, minus their first columns, int64 of shape (count, |T|)."""
-        rows = np.concatenate([k * self._table(chosen) for k, chosen in zip(self.multiples, self.sets, strict=True)])
-        return rows - rows[:, :1]
+        parts = [k * self._table(chosen) for k, chosen in zip(self.multiples, self.sets, strict=True)]
+        rows: Integers = np.concatenate(parts)
+        rows -= rows[:, :1].copy()
+        return rows
 
     def decoding(self) -> Floats:
         """Return the pseudoinverse of all k_S R_S, float64 of shape (|T|, count)."""
