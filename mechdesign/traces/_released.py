@@ -479,8 +479,9 @@ class ReleasedTrace:
                 designs = [design for release in self.releases if (design := release.stage.design)] if channels else []
                 if not self.history.tells_prior:
                     designs = [without_prior(design) for design in designs]
-                write_files(target, self.answers, self.manifest() if self.finished else None)
+                write_files(target, self.answers, None)
                 write_channels(target, designs)
+                write_files(target, {}, self.manifest() if self.finished else None)
                 if added := further(self):
                     write_files(target, added, self.manifest(added) if self.finished else None)
             except Exception as error:
