@@ -14,8 +14,8 @@ sys.path.insert(0, "../benchmarks")
 
 import numpy as np
 
-from papers import experiment, figure, say
 from mechdesign import leakage
+from papers import experiment, figure, say
 
 # %% [markdown]
 # ## One loss function for all α

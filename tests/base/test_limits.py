@@ -114,10 +114,16 @@ def test_files_that_say_nothing_of_use_are_no_limits(machine):
 
 def test_estimates_and_refusals_are_measured_by_them(machine):
     found, _ = machine
-    found[resource.RLIMIT_AS] = GIB
+    found[resource.RLIMIT_DATA] = GIB
     most = find_allowed_memory()
     assert most is not None
     assert GIB - 1000 * PAGE <= most < 8 * GIB
+    # Of addresses, some are taken and never filled.
+    found[resource.RLIMIT_AS] = 7 * GIB
+    assert find_allowed_memory() == most
+    found[resource.RLIMIT_AS] = GIB
+    assert find_allowed_memory() < most
+    found[resource.RLIMIT_AS] = resource.RLIM_INFINITY
     # A limit of one's own does not lift that of the process.
     assert find_allowed_memory(100 * GIB) == most
     assert find_allowed_memory(GIB / 2) == GIB / 2

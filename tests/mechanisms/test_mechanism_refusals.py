@@ -32,7 +32,7 @@ def noise_in_space() -> list[Row]:
         ({"epsilon": math.nan}, "epsilon", ""),
         ({"points": [[0.0, math.nan], [1.0, 1.0], [2.0, 2.0]]}, "points[0,1]", ""),
         ({"points": [0.0, 1.0, 2.0]}, "points", "has 1 axes"),
-        ({"points": md.Domain.from_labels(["a", "b", "c"])}, "points", "is empty"),
+        ({"points": md.Domain.from_labels(["a", "b", "c"])}, "points", "has no places"),
         ({"graph": nx.complete_graph(4)}, "graph", "has an unknown node"),
         ({"graph": nx.DiGraph([(0, 1)])}, "graph", "is directed"),
         ({"graph": nx.Graph([(0, 0)])}, "graph", "has a self-loop"),
@@ -54,7 +54,7 @@ def observables() -> list[Row]:
         "dimension": ([[0.0, 0.0, 0.0]], "observables", "have another dimension than the points"),
         "infinite": ([[0.0, math.inf]], "observables[0,1]", ""),
         "twice": ([[0.0, 1.0], [2.0, 2.0], [0.0, 1.0]], "observables[2]", "the same coordinates as observables[0]"),
-        "labels": (md.Domain.from_labels(["a"]), "observables", "is empty"),
+        "labels": (md.Domain.from_labels(["a"]), "observables", "has no places"),
     }
     city = Isotropic(1, CITY, md.graphs.blocks(CITY, 3))
     alone = Isotropic(1, TRIANGLE, md.graphs.constrain(md.graphs.complete(3), [0, 2]))

@@ -68,7 +68,7 @@ DISTANCES = [
     (lambda: d.check_metric([[0.0, -1.0], [1.0, 0.0]], "d"), "d[0,1]", "-1.0"),
     (lambda: d.shortest_path(nx.Graph()), "graph", "no nodes"),
     (lambda: d.shortest_path(nx.Graph([(1, 2)])), "graph", "has no node 0"),
-    (lambda: d.shortest_path(nx.Graph([("a", "b")])), "graph", "convert_node_labels_to_integers"),
+    (lambda: d.shortest_path(nx.Graph([("a", "b")])), "graph", "enumerate(domain.labels)"),
     (lambda: d.shortest_path(nx.Graph([(0, 1, {"x": -1.0})]), "x"), "graph.edges[0,1].x", "-1.0"),
     (lambda: d.shortest_path(nx.Graph([(0, 1, {"x": math.nan})]), "x"), "graph.edges[0,1].x", "nan"),
     (lambda: d.shortest_path(nx.Graph([(0, 1, {"x": math.inf})]), "x"), "graph.edges[0,1].x", "inf"),

@@ -84,9 +84,9 @@ def test_the_sum_of_one_of_many_attributes_needs_no_memory():
 
 def test_what_would_fill_the_memory_is_refused():
     calls = [
-        lambda: md.tables.marginals(Domain({f"a{i}": range(10) for i in range(8)}), 2),
+        lambda: md.tables.marginals(Domain({f"a{i}": range(10) for i in range(8)}), 2).matrix(),
         lambda: md.tables.marginals(Domain({f"a{i}": range(2) for i in range(50)}), 25),
-        lambda: md.tables.marginals(LARGE, [["a0"]]),
+        lambda: md.tables.marginals(LARGE, [["a0"]]).gram(),
         lambda: md.tables.marginals(Domain({"a": range(2**23)}), [["a"]]),
         lambda: md.tables.plan_workload("ranges", Policy.full(Domain({"a": range(10**5)})), rho=1),
         lambda: md.tables.plan_workload("identity", Policy.full(Domain({"a": range(10**12)})), rho=1),
@@ -108,9 +108,9 @@ def test_just_inside_and_just_outside_each_bound():
     # 2^26 coefficients, and one table more.
     domain = Domain({f"a{i}": range(2) for i in range(13)})
     assert math.comb(13, 2) * domain.size < 2**26
-    assert md.tables.marginals(domain, [["a0"]] * 64).count == 128
+    assert md.tables.marginals(domain, [["a0"]] * 64).matrix().shape == (128, 2**13)
     with pytest.raises(InputError, match="too many coefficients"):
-        md.tables.marginals(domain, [[]] * (2**13 + 1))
+        md.tables.marginals(domain, [[]] * (2**13 + 1)).matrix()
     with pytest.raises(InputError, match="too many ranges"):
         all_ranges(11_586)
 

@@ -24,7 +24,7 @@ from mechdesign.traces._trace import Trace
 
 TRACE: list[tuple[dict[str, Any], str]] = [
     ({"domain": np.zeros((3, 2))}, "domain"),
-    ({"domain": md.Domain.from_labels(["a", "b", "c"])}, "domain.points"),
+    ({"domain": md.Domain.from_labels(["a", "b", "c"])}, "mechanism"),
     ({"domain": "a user"}, "domain"),
     ({"graph": nx.path_graph(4)}, "graph"),
     ({"graph": nx.path_graph(2)}, "graph"),
