@@ -175,7 +175,7 @@ def test_wrong_usage() -> None:
             "policy labels.toml --plot p.svg": "--plot: cannot be drawn",
             "design s.toml": 'with [policy] isolated = "hull" or [policy] isolated = "repair"',
             "design near.toml": "no other node within the sensitivity hull",
-            "design repair.toml": "domain: is empty",
+            "design repair.toml": "domain: is a domain of labels",
             "design solver.toml": "solver.options",
             "design answers.toml": "observables: differ from the secrets",
             "design floor.toml": "privacy[1].minimum: no channel keeps",
