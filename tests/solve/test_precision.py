@@ -169,11 +169,11 @@ def test_blocks_that_single_precision_cannot_factor_are_factored_in_double(array
 def test_a_stall_of_sparse_blocks_in_single_precision_is_none_in_double(monkeypatch):
     factor, failed = Factors.factor, []
 
-    def poor(self, own, beside):
+    def poor(self, own, beside, excess, *, exact):
         if self.kind is np.float32:
             failed.append(own[0].shape)
             return False
-        return factor(self, own, beside)
+        return factor(self, own, beside, excess, exact=exact)
 
     program, options = program_on(roads(120, 1)), Options(threads=1)
     best = solve_by_interior_point(program, options, gap=1e-6)

@@ -255,7 +255,7 @@ class Sparsity:
     def bytes(self) -> int:
         """Size of one block in the kernel [bytes]."""
         pairs, rows = self.pairs, self.rows
-        return SparseKernel.PAIR_BYTES * (pairs + rows) + 8 * (self.factors + pairs + 4 * rows)
+        return SparseKernel.PAIR_BYTES * (pairs + rows) + 8 * (self.factors + pairs + 6 * rows)
 
     def extrapolate(self, rows: int) -> Sparsity:
         """Return the expected sparsity of a similar graph with `rows` rows, assuming levels of about √rows rows."""

@@ -35,8 +35,6 @@ _PANEL_ENTRIES = 4_000_000
 _SINGLE_FACTORS_GAP = 3e-2
 # Smallest relative gap with inverses in single precision. The inverses are sums of terms of one sign.
 _SINGLE_INVERSES_GAP = 1e-4
-# Residual, relative to the terms of an equation, above which the solution is refined.
-_REFINED_RESIDUAL = 1e-12
 
 
 class SparseTile(PairTile):
@@ -47,7 +45,9 @@ class SparseTile(PairTile):
         self.levels = shape.levels
         self.refactor(np.float64)
         self.roots = np.zeros(self.size, dtype=np.int64)
-        self.along, self.corners = np.empty((self.size, rows)), np.empty(self.size)
+        self.excess = np.empty((rows, self.size))
+        self.sides, self.along = np.empty((2, self.size, rows))
+        self.totals, self.corners = np.empty((2, self.size))
 
     def refactor(self, kind: type[np.floating[Any]]) -> None:
         """Allocate factors of this precision."""
@@ -110,28 +110,34 @@ class SparseKernel(Pairs):
         each = np.arange(tile.size)
         mine = self.levels.position[roots[blocks]]
         tile.roots[:] = mine
-        self._without_roots(tile, mine)
-        sides = edges[blocks][:, self.levels.order]
+        sides = tile.sides
+        sides[:] = edges[blocks][:, self.levels.order]
+        excess = sides.T.copy()
+        self._without_roots(tile, mine, excess)
         sides[each, mine] = 0.0
-        diagonal = tile.diagonal.copy()
         buffers = self._matrices[worker].view(self._kind)
         # If the factorisation fails in single precision, the caller repeats it in double precision.
         for delta in (0.0, *(REGULARISATIONS[1:] if self._kind is np.float64 else ())):
-            np.multiply(diagonal, 1 + delta, out=tile.diagonal)
-            if not tile.factors.factor(*self._shape.spread(tile.diagonal, tile.entries, *buffers)):
+            np.add(excess, delta * tile.diagonal, out=tile.excess)
+            matrices = self._shape.spread(tile.entries, *buffers)
+            if not tile.factors.factor(*matrices, tile.excess.T.astype(self._kind), exact=not self.single_inverses):
                 continue
-            tile.along[:] = self._solve_ordered(tile, sides, refined=True)
-            np.subtract(corners[blocks] * (1 + delta), (sides * tile.along).sum(axis=1), out=tile.corners)
+            tile.along[:] = self._product(tile, sides)
+            tile.along += self._product(tile, self._residual(tile, sides, tile.along))
+            np.multiply(corners[blocks], 1 + delta, out=tile.totals)
+            np.subtract(tile.totals, (sides * tile.along).sum(axis=1), out=tile.corners)
             if (tile.corners > 0).all():
                 return delta
         return np.inf
 
-    def _without_roots(self, tile: SparseTile, roots: Integers) -> None:
-        """Replace row and column r of each block by row and column r of the unit matrix."""
+    def _without_roots(self, tile: SparseTile, roots: Integers, excess: Floats) -> None:
+        """Replace row and column r of each block by those of the unit matrix; add its entries to the row sums."""
         ends = self._ends
         for block, root in enumerate(roots.tolist()):
-            tile.entries[ends.indices[ends.indptr[root] : ends.indptr[root + 1]], block] = 0.0
-            tile.diagonal[root, block] = 1.0
+            mine = ends.indices[ends.indptr[root] : ends.indptr[root + 1]]
+            excess[self._low[mine] + self._high[mine] - root, block] += tile.entries[mine, block]
+            tile.entries[mine, block] = 0.0
+            tile.diagonal[root, block] = excess[root, block] = 1.0
 
     def accumulate(
         self, worker: int, blocks: slice, roots: Integers, scale: Floats, counts: Floats, columns: Floats
@@ -187,30 +193,31 @@ class SparseKernel(Pairs):
         found = right[blocks][:, order]
         sums = found[each, tile.roots]
         found[each, tile.roots] = 0.0
-        shift = (sums - (tile.along * found).sum(axis=1)) / tile.corners
+        steps, shift = self._bordered(tile, found, sums)
         # In single precision, this solution is not refined. Only the final direction is refined, together with the
-        # linking rows.
-        found = self._solve_ordered(tile, found, refined=self._kind is np.float64)
-        found -= tile.along * shift[:, None]
-        found[each, tile.roots] = shift
-        right[blocks] = found[:, self.levels.position]
+        # linking rows. In double precision, the residual of a solution would remain in the dual constraints: explicit
+        # inverses are less accurate than substitution, and large parts of `steps` and `along` may cancel.
+        if self._kind is np.float64:
+            rest = self._residual(tile, found, steps) - tile.sides * shift[:, None]
+            missed = sums - tile.totals * shift - (tile.sides * steps).sum(axis=1)
+            more, more_shift = self._bordered(tile, rest, missed)
+            steps, shift = steps + more, shift + more_shift
+        steps[each, tile.roots] = shift
+        right[blocks] = steps[:, self.levels.position]
 
-    def _solve_ordered(self, tile: SparseTile, right: Floats, *, refined: bool) -> Floats:
-        """Solve for right-hand sides (b, n) in the order of the levels, and refine solutions with large residuals.
+    def _bordered(self, tile: SparseTile, right: Floats, sums: Floats) -> tuple[Floats, Floats]:
+        """Return the solution (b, n) without the roots, and its entries (b,) of the roots, without refinement."""
+        shift = (sums - (tile.along * right).sum(axis=1)) / tile.corners
+        return self._product(tile, right) - tile.along * shift[:, None], shift
 
-        If the entries span many orders of magnitude, products with explicit inverses are less accurate than
-        substitution.
-        """
-        found = self._product(tile, right)
-        if not refined:
-            return found
+    def _residual(self, tile: SparseTile, right: Floats, found: Floats) -> Floats:
+        """Return right − H_r found (b, n), from differences, which keep digits that products with a diagonal lose."""
         steps = found.T
-        rest = right.T - tile.diagonal * steps
-        rest += self._to_low @ (tile.entries * steps[self._high])
-        rest += self._to_high @ (tile.entries * steps[self._low])
-        if (np.abs(rest) > _REFINED_RESIDUAL * (np.abs(right.T) + tile.diagonal * np.abs(steps))).any():
-            found += self._product(tile, rest.T)
-        return found
+        flows = tile.entries * (steps[self._high] - steps[self._low])
+        rest = right.T - tile.excess * steps
+        rest += self._to_low @ flows
+        rest -= self._to_high @ flows
+        return rest.T
 
     def _product(self, tile: SparseTile, right: Floats) -> Floats:
         """Multiply vectors (b, n) with the inverses of the factored matrices."""

@@ -9,6 +9,11 @@ With K_i = −D_i⁻¹ C_iᵀ, the inverse P has the blocks
 The matrices are positive definite, and their off-diagonal entries are at most 0. Therefore, all entries of D_i⁻¹, K_i
 and P are at least 0, and the formulas for P involve no cancellation.
 
+A matrix is given by its negated off-diagonal entries and by its row sums e, its *excess*; no diagonal is subtracted
+from. Eliminating level i adds K_iᵀ e_i to the excess of level i + 1, and the diagonal of D_i+1 is the sum of its excess
+and of its negated entries (Grassmann, Taksar and Heyman). A group of rows with tight bonds inside and loose bonds
+outside is a nearly null direction, whose pivot is the sum of small numbers, and keeps all its digits.
+
 Theory: block_arithmetic, Sparse blocks.
 """
 
@@ -87,7 +92,6 @@ class Shape:
 
     Attributes:
         levels: The levels.
-        diagonal: Flat indices of the diagonal entries (n,) in the concatenated A_i.
     """
 
     def __init__(self, levels: Levels, rows: Integers, columns: Integers) -> None:
@@ -98,7 +102,6 @@ class Shape:
         place = np.arange(starts[-1]) - starts[level]
         self._own = np.concatenate([[0], np.cumsum(widths**2)])
         self._next = np.concatenate([[0], np.cumsum(widths[1:] * widths[:-1])])
-        self.diagonal = self._own[level] + place * (widths[level] + 1)
         within = level[rows] == level[columns]
         self._within = np.flatnonzero(within)
         self._between = np.flatnonzero(~within)
@@ -114,21 +117,18 @@ class Shape:
         """Number of entries of the factors of one matrix."""
         return int(self._own[-1] + self._next[-1])
 
-    def spread(
-        self, diagonal: Floats, entries: Floats, own: Floats, beside: Floats
-    ) -> tuple[list[Floats], list[Floats]]:
-        """Store b matrices as blocks A_i and −C_iᵀ, given their diagonals (n, b) and negated entries (e, b).
+    def spread(self, entries: Floats, own: Floats, beside: Floats) -> tuple[list[Floats], list[Floats]]:
+        """Store the negated entries (e, b) of b matrices as blocks −A_i, with diagonals 0, and −C_iᵀ.
 
         The buffers `own` and `beside`, which have b · `size` entries together, contain the result.
         """
-        blocks = diagonal.shape[1]
+        blocks = entries.shape[1]
         own = own[: blocks * self._own[-1]].reshape(blocks, -1)
         beside = beside[: blocks * self._next[-1]].reshape(blocks, -1)
         own[:] = 0.0
         beside[:] = 0.0
-        within = -entries[self._within].T
+        within = entries[self._within].T
         own[:, self._inside] = np.hstack([within, within])
-        own[:, self.diagonal] = diagonal.T
         beside[:, self._beside] = entries[self._between].T
         widths = self.levels.widths.tolist()
         ends = zip(itertools.pairwise(self._own.tolist()), widths, strict=True)
@@ -148,18 +148,23 @@ class Factors:
         self.inverses = [np.empty((blocks, width, width), dtype=kind) for width in widths]
         self.carries = [np.empty((blocks, width, after), dtype=kind) for width, after in itertools.pairwise(widths)]
 
-    def factor(self, own: list[Floats], beside: list[Floats]) -> bool:
-        """Factor matrices with blocks A_i and −C_iᵀ, and overwrite A_i; return whether the factorisation succeeds."""
+    def factor(self, own: list[Floats], beside: list[Floats], excess: Floats, *, exact: bool = True) -> bool:
+        """Factor matrices with blocks −A_i and −C_iᵀ and row sums `excess` (b, n); overwrite −A_i and the row sums.
+
+        Return whether the factorisation succeeds. If `exact` is false, LAPACK inverts small matrices.
+        """
+        sums = [excess[:, rows] for rows in self.levels.slices]
         try:
             for i, block in enumerate(own):
                 if i:
-                    block -= beside[i - 1].swapaxes(1, 2) @ self.carries[i - 1]
-                inverse = self.inverses[i]
-                _invert(block, inverse)
-                if not (inverse.diagonal(axis1=1, axis2=2) > 0).all():
+                    block += beside[i - 1].swapaxes(1, 2) @ self.carries[i - 1]
+                    sums[i] += (sums[i - 1][:, None] @ self.carries[i - 1])[:, 0]
+                last = i == len(beside)
+                _invert(block, sums[i] if last else sums[i] + beside[i].sum(axis=2), self.inverses[i], exact=exact)
+                if not (self.inverses[i].diagonal(axis1=1, axis2=2) > 0).all():
                     return False
-                if i < len(beside):
-                    np.matmul(inverse, beside[i], out=self.carries[i])
+                if not last:
+                    np.matmul(self.inverses[i], beside[i], out=self.carries[i])
         except np.linalg.LinAlgError:
             return False
         return True
@@ -199,22 +204,54 @@ class Factors:
             part += mine[:, :, start:].sum(axis=0)
 
 
-def _invert(matrices: Floats, out: Floats) -> None:
-    """Write the inverses of symmetric matrices (b, w, w) to `out`; off-diagonal entries must be at most 0.
+def _invert(links: Floats, excess: Floats, out: Floats, *, exact: bool) -> None:
+    """Write the inverses of symmetric matrices, with negated entries `links` (b, w, w) and row sums `excess`, to `out`.
 
-    Let [[A, −B], [−Bᵀ, C]] be the matrix in four blocks, K = A⁻¹ B and T = (C − Bᵀ K)⁻¹. The inverse is
-    [[A⁻¹ + K T Kᵀ, K T], [T Kᵀ, T]]. The entries of this inverse are sums of terms of one sign. These matrix products
-    take about half the time of a direct inversion. A singular matrix raises `LinAlgError`.
+    The diagonals of `links` are ignored. Let [[A, −B], [−Bᵀ, C]] be the matrix in four blocks, K = A⁻¹ B and
+    T = (C − Bᵀ K)⁻¹. The inverse is [[A⁻¹ + K T Kᵀ, K T], [T Kᵀ, T]]. The entries of this inverse are sums of terms of
+    one sign. These matrix products take about half the time of a direct inversion. A singular matrix raises
+    `LinAlgError`, or its inverse has a diagonal entry that is not positive.
     """
-    width = matrices.shape[1]
+    width = links.shape[1]
     if width <= _LEAF_ROWS:
-        out[:] = np.linalg.inv(matrices)
+        (_eliminate if exact else _invert_directly)(links, excess, out)
         return
     half = width // 2
     first, second, beside = out[:, :half, :half], out[:, half:, half:], out[:, :half, half:]
-    _invert(matrices[:, :half, :half], first)
-    along = first @ -matrices[:, :half, half:]
-    _invert(matrices[:, half:, half:] + matrices[:, half:, :half] @ along, second)
+    across = links[:, :half, half:]
+    _invert(links[:, :half, :half], excess[:, :half] + across.sum(axis=2), first, exact=exact)
+    along = first @ across
+    rest = excess[:, half:] + (excess[:, None, :half] @ along)[:, 0]
+    _invert(links[:, half:, half:] + across.swapaxes(1, 2) @ along, rest, second, exact=exact)
     np.matmul(along, second, out=beside)
     out[:, half:, :half] = beside.swapaxes(1, 2)
     first += beside @ along.swapaxes(1, 2)
+
+
+def _invert_directly(links: Floats, excess: Floats, out: Floats) -> None:
+    """Invert matrices (b, w, w) by LAPACK."""
+    index, matrices = np.arange(links.shape[1]), -links
+    matrices[:, index, index] = 0.0
+    matrices[:, index, index] = excess - matrices.sum(axis=2)
+    out[:] = np.linalg.inv(matrices)
+
+
+def _eliminate(links: Floats, excess: Floats, out: Floats) -> None:
+    """Invert matrices (b, w, w) row by row: each pivot is the excess of its row and the links to the rows after it."""
+    left, sums = links.transpose(1, 2, 0).copy(), excess.T.copy()
+    found = np.empty_like(left)
+    for k, sum_k in enumerate(sums):
+        row = left[k, k + 1 :]
+        found[k, k] = 1 / (row.sum(axis=0) + sum_k)
+        carry = row * found[k, k]
+        left[k + 1 :, k + 1 :] += row[:, None] * carry
+        sums[k + 1 :] += carry * sum_k
+        row[:] = carry
+    if not (found[np.arange(len(sums)), np.arange(len(sums))] > 0).all():
+        raise np.linalg.LinAlgError
+    for k in range(len(sums) - 2, -1, -1):
+        carry, beside = left[k, k + 1 :], found[k, k + 1 :]
+        np.einsum("ib,ijb->jb", carry, found[k + 1 :, k + 1 :], out=beside)
+        found[k + 1 :, k] = beside
+        found[k, k] += (carry * beside).sum(axis=0)
+    out[:] = found.transpose(2, 0, 1)
