@@ -205,6 +205,17 @@ def test_inverses_by_halves_are_inverses_without_a_negative_entry(width, exact):
     assert np.allclose(found @ matrices, np.eye(width), atol=1e-6)
 
 
+@each_row("seed", [0, 2, 4, 5])
+def test_no_diagonal_is_raised_and_no_row_sum_drifts_near_the_end(seed):
+    tree = nx.random_labeled_tree(60, seed=seed)
+    nx.set_edge_attributes(tree, 1.0, "weight")
+    program = replace(program_on(tree, eps=0.15), cost=nx.floyd_warshall_numpy(tree, nodelist=range(60)) / 60)
+    found = solved(program, "sparse", 1e-6)
+    assert found.status is Status.OPTIMAL
+    assert max(each.regularisation for each in found.history) == 0
+    assert max(each.primal_residual for each in found.history) < 1e-10
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("worst", mostly_long([False, True]))
