@@ -194,10 +194,10 @@ class SparseKernel(Pairs):
         sums = found[each, tile.roots]
         found[each, tile.roots] = 0.0
         steps, shift = self._bordered(tile, found, sums)
-        # In single precision, this solution is not refined. Only the final direction is refined, together with the
-        # linking rows. In double precision, the residual of a solution would remain in the dual constraints: explicit
-        # inverses are less accurate than substitution, and large parts of `steps` and `along` may cancel.
-        if self._kind is np.float64:
+        # With inverses in single precision, only the final direction is refined, together with the linking rows. Near
+        # the end, the residual of a solution would remain in the dual constraints: explicit inverses are less accurate
+        # than substitution, and large parts of `steps` and `along` may cancel.
+        if not self.single_inverses:
             rest = self._residual(tile, found, steps) - tile.sides * shift[:, None]
             missed = sums - tile.totals * shift - (tile.sides * steps).sum(axis=1)
             more, more_shift = self._bordered(tile, rest, missed)
