@@ -35,6 +35,9 @@ _PANEL_ENTRIES = 4_000_000
 _SINGLE_FACTORS_GAP = 3e-2
 # Smallest relative gap with inverses in single precision. The inverses are sums of terms of one sign.
 _SINGLE_INVERSES_GAP = 1e-4
+# Number of refinements of a solution at smaller gaps. With one refinement, the bound of a program with 60 road places
+# falls below its best value at a gap of 1.5e-6; with three, it equals the bound of dense blocks.
+_REFINEMENTS = 3
 
 
 class SparseTile(PairTile):
@@ -197,7 +200,7 @@ class SparseKernel(Pairs):
         # With inverses in single precision, only the final direction is refined, together with the linking rows. Near
         # the end, the residual of a solution would remain in the dual constraints: explicit inverses are less accurate
         # than substitution, and large parts of `steps` and `along` may cancel.
-        if not self.single_inverses:
+        for _ in range(0 if self.single_inverses else _REFINEMENTS):
             rest = self._residual(tile, found, steps) - tile.sides * shift[:, None]
             missed = sums - tile.totals * shift - (tile.sides * steps).sum(axis=1)
             more, more_shift = self._bordered(tile, rest, missed)
