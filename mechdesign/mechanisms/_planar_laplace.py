@@ -156,6 +156,7 @@ class _Edges:
         high: The position where each edge ends on its line, relative to the middle, (k,); ∞ if it has no end.
         owners: The index of the site whose cell lies on the left of each edge, int64 (k,).
         open: The angle that each cell covers at infinity, (m,); 0 for a bounded cell.
+        centre: The origin of the middles, (2,).
     """
 
     middles: Floats
@@ -164,6 +165,7 @@ class _Edges:
     high: Floats
     owners: Integers
     open: Floats
+    centre: Floats
 
 
 def _edges(sites: Floats) -> _Edges:
@@ -195,10 +197,8 @@ def _edges(sites: Floats) -> _Edges:
             spans[index] = sorted(ends)
     low, high = np.concatenate((spans, -spans[:, ::-1])).T
     directions, owners = np.concatenate((along, -along)), np.concatenate((pairs[:, 0], pairs[:, 1]))
-    middles += centre
-    return _Edges(
-        np.concatenate((middles, middles)), directions, low, high, owners, _at_infinity(directions, low, high, owners)
-    )
+    at_infinity = _at_infinity(directions, low, high, owners)
+    return _Edges(np.concatenate((middles, middles)), directions, low, high, owners, at_infinity, centre)
 
 
 def _at_infinity(along: Floats, low: Floats, high: Floats, owners: Integers) -> Floats:
@@ -218,7 +218,7 @@ def _at_infinity(along: Floats, low: Floats, high: Floats, owners: Integers) -> 
 def _masses(rate: float, edges: _Edges, place: Floats) -> Floats:
     """Return the probability of each cell for noise around a place."""
     count, owners, along = len(edges.open), edges.owners, edges.along
-    middles = edges.middles - place
+    middles = edges.middles - (place - edges.centre)
     # The signed distance of the place from the line of each edge, positive if the edge runs counterclockwise.
     heights = middles[:, 0] * along[:, 1] - middles[:, 1] * along[:, 0]
     away = np.abs(heights)

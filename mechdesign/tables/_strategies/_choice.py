@@ -291,7 +291,7 @@ def _require_few_values(policy: Policy) -> None:
 def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
     """Return the strategy with the least expected error among one kind or all kinds; the arguments are not checked."""
     if noise == "gaussian" and kind in ("auto", "optimal") and (alike := _exchange(queries, policy)) is not None:
-        return _choose_marginals(queries, policy, alike)
+        return _choose_marginals(queries, policy, alike, tolerance)
     _require_few_values(policy)
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
     law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
@@ -325,8 +325,7 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
         reason = f"it has the least expected error of {len(found)} candidates"
     reason += f": {ratios[0][2]:.6g} times the proven limit"
     if noise == "gaussian" and kind in ("auto", "optimal") and ratios[0][2] > 1 + tolerance:
-        reason += f", which is further away than the tolerance of {tolerance:g}"
-        warn(f"the strategy has {reason.partition(': ')[2]}", BracketWarning, stacklevel=4)
+        reason += _say_wide(ratios[0][2], tolerance)
     trace = find_squared_error(decoding, programme.gram) * float(unit) ** 2
     return Strategy(
         queries,
@@ -358,10 +357,21 @@ def _exchange(queries: LinearQueries, policy: Policy) -> tuple[Sets, Sets, Sets]
     return (tables, sets, differences) if sets else None
 
 
-def _choose_marginals(queries: LinearQueries, policy: Policy, alike: tuple[Sets, Sets, Sets]) -> Strategy:
+def _say_wide(ratio: float, tolerance: float) -> str:
+    """Warn that the proven limit is further away than the tolerance, and return the end of a sentence that says so."""
+    said = f"which is further away than the tolerance of {tolerance:g}"
+    warn(f"the error is {ratio:.6g} times the proven limit, {said}", BracketWarning, stacklevel=5)
+    return f", {said}"
+
+
+def _choose_marginals(
+    queries: LinearQueries, policy: Policy, alike: tuple[Sets, Sets, Sets], tolerance: float
+) -> Strategy:
     found = solve_marginals(policy.domain.shape, *alike)
     ratio = float(found.power) * found.trace / found.bound
-    reason = f"no strategy has a smaller error: {ratio:.6g} times the proven limit"
+    reason = f"it is built for these tables: {ratio:.6g} times the proven limit"
+    if ratio > 1 + tolerance:
+        reason += _say_wide(ratio, tolerance)
     candidates = (("optimal", "noisy tables of differences", ratio),)
     bound = StrategyBound(found.bound, np.zeros(0), np.zeros((0, 0)))
     lay_out = partial(_lay_out, policy, found)

@@ -141,11 +141,23 @@ def _minimise(costs: Floats, changes: Floats) -> tuple[Floats, Floats]:
             decrement = -float(slope @ step)
             if decrement < 1e-9:
                 break
-            # Within 1/(1 + √decrement), a step stays inside, and the barrier function falls.
-            x = x * (1 + step / (1 + math.sqrt(decrement)))
+            # Within 1/(1 + √decrement), a step stays inside, and the barrier function falls; longer steps are tried.
+            length, least = 1.0, 1 / (1 + math.sqrt(decrement))
+            value = _barrier(costs, changes, weight, x)
+            while length > least and not _barrier(costs, changes, weight, x * (1 + length * step)) < value:
+                length = max(length / 2, least)
+            x = x * (1 + length * step)
         if len(changes) <= _GAP * weight * float((costs / x).sum()):
             return x, 1 / slack
         weight *= 10
+
+
+def _barrier(costs: Floats, changes: Floats, weight: float, x: Floats) -> float:
+    """Return weight · Σ costs/x − Σ ln(1 − changes·x); infinity outside."""
+    slack = 1 - changes @ x
+    if not ((x > 0).all() and (slack > 0).all()):
+        return math.inf
+    return weight * float((costs / x).sum()) - float(np.log(slack).sum())
 
 
 def _prove(weights: list[int], units: list[int], changes: list[list[int]], prices: Floats) -> float:
