@@ -100,6 +100,13 @@ def replacing(folder: Path, names: Iterable[str]) -> Iterator[None]:
 
     An empty file keeps its mode and group for its new content. Until it is written, readers find the set incomplete.
 
+    Args:
+        folder: The folder.
+        names: The names of the files, those first that make the set complete.
+
+    Yields:
+        Nothing.
+
     Raises:
         ExportError: The folder or a file cannot be written.
     """
