@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import importlib
+import importlib.util
 import pickle
 import pkgutil
 import threading
@@ -30,7 +30,8 @@ solver.options = { presolve = "off" }
 def classes() -> list[type[Exception]]:
     """Return every class of error and warning of ours, wherever it stands."""
     for found in pkgutil.walk_packages(md.__path__, "mechdesign."):
-        if found.name.rpartition(".")[2] not in ("accelerator", "torch", "__main__"):
+        name = found.name.rpartition(".")[2]
+        if name not in ("accelerator", "torch", "__main__") and (name != "numba" or importlib.util.find_spec("numba")):
             importlib.import_module(found.name)
     found, waiting = set(), [Exception]
     while waiting:

@@ -134,6 +134,7 @@ def test_budgets_of_zero_are_warned_of() -> None:
 COSTS = ("budget", "--alpha", "1", "--backward", "B.csv", "--cost")
 
 
+@pytest.mark.slow
 def test_one_curve_for_all() -> None:
     answer = json.loads(well(*COSTS, "one.csv", "--steps", "3", "--json", "-o", "b.csv", "--plot", "b.png").stdout)
     best = leakage.best_budgets(1.0, [CURVE] * 3, MILD)

@@ -100,6 +100,7 @@ def test_a_folder_says_that_it_tells_all_counts(designed: tuple[Path, str]) -> N
     assert FALLS in json.loads(run("inspect", folder, "--json").stdout)["private"]
 
 
+@pytest.mark.slow
 def test_other_commands_say_what_they_hold_of_a_prior(folder: Path) -> None:
     assert "geojson contains the prior" in say("export", folder, "-o", "a.geojson")
     assert "private" not in say("export", folder, "-o", "a.js")

@@ -348,6 +348,7 @@ def test_rare_observables_are_not_neglected(solver: str) -> None:
         assert common[0, 1] - 1e-9 < found.distortion < common[0, 1] + 8e-7, function
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("power", "epsilon", "value"), [(1, "1", 0.0638696211708), (2, "0.5", 0.0782020451956)])
 def test_the_pairwise_attack_on_a_regular_grid_is_proved(power: int, epsilon: str, value: float) -> None:
     grid = mechdesign.Domain.grid(7, 7, 7.0, 7.0)

@@ -253,6 +253,7 @@ def test_rules() -> None:
 # What is said of it.
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_pair_and_the_verdict() -> None:
     domain = md.Domain.grid(4, 3, 4.0, 3.0, unit="km")
     distance = md.distances.euclidean(domain)

@@ -54,6 +54,7 @@ def test_what_nobody_solved_is_left_out_of_the_profile():
     assert {name: ratios.tolist() for name, ratios in performance_profile(rows).items()} == {"auto": [1.0]}
 
 
+@pytest.mark.slow
 def test_pictures_say_what_is_found():
     assert multi_size_families(ROWS) == ("grid",)
     assert "1 of 3" in runs_picture(ROWS).get_suptitle()

@@ -79,6 +79,7 @@ def test_queries_give_what_was_recorded(name: str) -> None:
         assert outcome(name, policy, budget) == RECORD[key], key
 
 
+@pytest.mark.slow
 def test_workloads_give_what_was_recorded_but_for_the_rounding_of_their_optimum() -> None:
     for policy, budget in itertools.product(POLICIES, BUDGETS):
         key = f"workload, {policy}, {budget}"

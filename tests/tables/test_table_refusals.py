@@ -413,6 +413,7 @@ def test_reading_a_cumulative_histogram() -> None:
     )
 
 
+@pytest.mark.slow
 def test_strategies_and_workloads() -> None:
     line, seven = Policy.full(SIX), Domain({"x": range(7)})
 
