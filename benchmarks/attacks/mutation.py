@@ -50,7 +50,7 @@ from mutants import Mutant
 HERE = Path(__file__).resolve().parent
 # A second verifier of the results, which is not part of the kernel.
 SECOND = "mechdesign/certify/second_verifier.py"
-# Of the checks of arrays, those that the kernel uses.
+# The kernel uses these checks of arrays.
 CHECKS = frozenset(
     (
         "read_only",

@@ -96,7 +96,7 @@ def write_file(
 
 @contextlib.contextmanager
 def replacing(folder: Path, names: Iterable[str]) -> Iterator[None]:
-    """Make a folder, empty those files of an older set that it has, and at the end remove those that are still empty.
+    """Make a folder and empty the files of an older set; at the end, remove the files that are still empty.
 
     An empty file keeps its mode and group for its new content. Until it is written, readers find the set incomplete.
 

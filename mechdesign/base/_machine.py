@@ -91,7 +91,7 @@ def _process_headrooms(addresses: int) -> Iterator[int]:
     held = [int(part) for line in read_lines(_PROC / "self/statm")[:1] for part in line.split()]
     page = os.sysconf("SC_PAGE_SIZE")
     # Positions of the pages of addresses and of data in statm; see proc(5).
-    # Addresses and resident pages; of those that are never filled, a part is taken already.
+    # The process has taken some of the unfilled addresses already: its addresses minus its resident pages.
     taken = page * (held[0] - held[1]) if len(held) > 1 else 0
     for name, place, unfilled in (("RLIMIT_AS", 0, max(0, addresses - taken)), ("RLIMIT_DATA", 5, 0)):
         number = getattr(resource, name, None)

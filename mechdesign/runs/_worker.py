@@ -124,12 +124,12 @@ def _worker(threads: int) -> Iterator[Child]:
     try:
         yield child
     finally:
-        _end_children(child.process.pid)
+        _kill_children(child.process.pid)
         child.end()
 
 
-def _end_children(pid: int) -> None:
-    """End the processes that a process started: some back ends solve in a session, and so a group, of their own."""
+def _kill_children(pid: int) -> None:
+    """Kill the processes that a process started: some back ends solve in a session, and so a group, of their own."""
     with contextlib.suppress(psutil.Error):
         for child in psutil.Process(pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):

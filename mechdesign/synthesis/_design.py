@@ -253,7 +253,7 @@ def _finish(
     *,
     first: bool,
 ) -> tuple[Design, bool]:
-    """Round and certify a candidate, without its lower bound if there is no memory for it; return whether there was."""
+    """Round and certify a candidate; return False if memory did not suffice for its lower bound, which is then 0."""
     # Leaving the block releases the arrays for which there was no room.
     with contextlib.suppress(MemoryError):
         return _round_and_certify(form, candidate, settings, deadline, interior, first=first), True

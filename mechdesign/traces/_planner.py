@@ -176,7 +176,7 @@ class Planner:
     def _fit(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
         graph, repaired = self._protect_members(members)
         everywhere = np.arange(self.domain.size)
-        hull = sensitivity_hull(self.domain, graph) if self._is_placed else None
+        hull = sensitivity_hull(self.domain, graph) if self._has_places else None
         if self.mechanism == OPTIMAL:
             likely, costs = np.zeros(self.domain.size), self.cost.copy()
             likely[members], costs[members] = merge_surrogates(prior, self.cost, members, surrogates)
@@ -199,7 +199,7 @@ class Planner:
         return Fitted(graph, repaired, hull, mechanism, channel, answers)
 
     @property
-    def _is_placed(self) -> bool:
+    def _has_places(self) -> bool:
         return bool(self.domain.points.shape[1])
 
     def _protect_members(self, members: Integers) -> tuple[nx.Graph, Repair | None]:
@@ -218,7 +218,7 @@ class Planner:
             made = repair(self.domain, graph, self.repair, hull=self.hull, nodes=endangered, bystanders=bystanders)
             if made.added:
                 graph, repaired = nx.Graph(made.graph), made
-        if not hulled and self._is_placed:
+        if not hulled and self._has_places:
             pairs = protected_pairs(self.domain, graph, self.hull)
             alone = np.intersect1d(isolated(graph), endangered)
             free = np.intersect1d(isolated(graph), bystanders)

@@ -40,7 +40,7 @@ RAISED = (
     (errors.VerifierMemoryError("it is large"), 3, "was not verified: it is large"),
     (ZeroDivisionError("division by zero"), 70, FAULT),
     (RuntimeError("can't start new thread"), 70, FAULT),
-    (NotImplementedError("not yet"), 70, FAULT),
+    (NotImplementedError("a fault of the package"), 70, FAULT),
     (RecursionError("too deep"), 70, FAULT),
     (EOFError("ended"), 70, FAULT),
     (FileError("x", "cannot be opened"), 2, "cannot be opened"),

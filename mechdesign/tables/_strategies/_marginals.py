@@ -85,7 +85,7 @@ class MarginalStrategy:
 
 
 def list_differences(shape: Sequence[int], *, one: bool) -> Sets:
-    """Return the sets of attributes in which two joined values may differ: single ones, or all sets."""
+    """Return the sets of attributes in which the ends of an edge can differ; `one` allows single attributes only."""
     varied = [i for i, n in enumerate(shape) if n > 1]
     return tuple(D for r in range(1, 2 if one else len(varied) + 1) for D in itertools.combinations(varied, r))
 

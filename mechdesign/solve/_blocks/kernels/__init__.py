@@ -20,7 +20,7 @@ _NUMBA_MIN_ROWS = 250_000
 # The same while its passes are not compiled yet, which takes 10 to 20 s, once after an installation: 136 cells without
 # symmetry. A solve of that size saves as much.
 _COMPILE_MIN_ROWS = 2_500_000
-# Smallest time limit with which passes are compiled.
+# Smallest time limit of a solve that compiles the passes.
 _COMPILE_MIN_LIMIT_S = 60.0
 _MODULES = {"numpy": "numpy", "numba": "numba", "torch": "accelerator", "sparse": "sparse"}
 _EXTRAS = {"numba": "fast", "torch": "torch"}

@@ -196,19 +196,19 @@ class SparseKernel(Pairs):
         found = right[blocks][:, order]
         sums = found[each, tile.roots]
         found[each, tile.roots] = 0.0
-        steps, shift = self._bordered(tile, found, sums)
+        steps, shift = self._solve_bordered(tile, found, sums)
         # With inverses in single precision, only the final direction is refined, together with the linking rows. Near
         # the end, the residual of a solution would remain in the dual constraints: explicit inverses are less accurate
         # than substitution, and large parts of `steps` and `along` may cancel.
         for _ in range(0 if self.single_inverses else _REFINEMENTS):
             rest = self._residual(tile, found, steps) - tile.sides * shift[:, None]
             missed = sums - tile.totals * shift - (tile.sides * steps).sum(axis=1)
-            more, more_shift = self._bordered(tile, rest, missed)
+            more, more_shift = self._solve_bordered(tile, rest, missed)
             steps, shift = steps + more, shift + more_shift
         steps[each, tile.roots] = shift
         right[blocks] = steps[:, self.levels.position]
 
-    def _bordered(self, tile: SparseTile, right: Floats, sums: Floats) -> tuple[Floats, Floats]:
+    def _solve_bordered(self, tile: SparseTile, right: Floats, sums: Floats) -> tuple[Floats, Floats]:
         """Return the solution (b, n) without the roots, and its entries (b,) of the roots, without refinement."""
         shift = (sums - (tile.along * right).sum(axis=1)) / tile.corners
         return self._product(tile, right) - tile.along * shift[:, None], shift
