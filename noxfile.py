@@ -6,7 +6,6 @@ them again. The session `weekly` adds what it needs.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -17,12 +16,10 @@ nox.options.default_venv_backend = "none"
 nox.options.sessions = ["style", "types", "tests"]
 
 PROGRAMS = Path(sys.executable).parent
-# Built for the processor alone: 0.2 GB to fetch, 0.8 GB on disk.
-PYTORCH = "torch==2.13.0+cpu"
 AXE = "axe-core@4"
 SITE = Path("build", "site").absolute()
 # What the session `weekly` runs, in this order.
-WEEKLY = ("long", "processors", "lowest", "torch", "docs", "browser", "accessible", "attacks")
+WEEKLY = ("long", "processors", "lowest", "docs", "browser", "accessible", "attacks")
 
 
 def run(session: nox.Session, program: str, *arguments: str, **options: object) -> object:
@@ -84,24 +81,6 @@ def weekly(session: nox.Session) -> None:
     run(session, "python", "-m", "pip", "install", "--quiet", extras)
     for name in WEEKLY:
         session.notify(name)
-
-
-@nox.session
-def torch(session: nox.Session) -> None:
-    """Test the PyTorch kernel on the processor; skipped where pip finds no build for it.
-
-    It is put beside the environment, into build/torch. PIP_EXTRA_INDEX_URL names an index of such builds, such as
-    PyTorch's own: those of the package index bring gigabytes for graphics cards, and load nowhere without them.
-    """
-    folder = Path("build", "torch").absolute()
-    if not folder.exists():
-        target = ("--quiet", "--no-compile", "--no-deps", "--target", str(folder))
-        run(session, "python", "-m", "pip", "install", *target, PYTORCH, success_codes=[0, 1])
-    if not folder.exists():
-        # Where an index was named, it should have it.
-        leave = session.error if os.environ.get("PIP_EXTRA_INDEX_URL") else session.skip
-        leave(f"pip found no {PYTORCH}")
-    run(session, "pytest", "-m", "torch", *session.posargs, env={"PYTHONPATH": str(folder)})
 
 
 @nox.session

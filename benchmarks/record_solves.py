@@ -266,7 +266,6 @@ WAYS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "block numpy": ({"solver": "block", "options": {**_PLAIN, "arrays": "numpy"}}, ()),
     "block numba": ({"solver": "block", "options": {**_PLAIN, "arrays": "numba"}}, ("numba",)),
     "block sparse": ({"solver": "block", "options": {**_PLAIN, "arrays": "sparse"}}, ()),
-    "block torch": ({"solver": "block", "options": {**_PLAIN, "arrays": "torch"}}, ("torch",)),
     "simplex all": ({"solver": "highs-simplex", "rows": "all"}, ()),
     "simplex reduced": ({"solver": "highs-simplex", "rows": "reduced"}, ()),
     "highs": ({"solver": "highs"}, ()),
@@ -288,7 +287,7 @@ DESIGNS: dict[str, tuple[str, str, str]] = {
     "hamming": ("auto", "block numba", "scipy-ipm"),
     "manhattan": ("auto", "block numpy", "rays"),
     "places": ("block", "ipx lazy", "rays"),
-    "uniform": ("auto", "block torch", "near"),
+    "uniform": ("auto", "block numpy", "near"),
     "threshold": ("auto", "block numba", "simplex all"),
     "graph": ("auto", "block sparse", "lazy"),
     "roads": ("auto", "block sparse", "ipx"),
@@ -622,7 +621,7 @@ def _run(name: str) -> dict[str, Any]:
 
 def environment() -> dict[str, str]:
     """Return the facts of the machine that the numbers may depend on."""
-    names = ("numpy", "scipy", "numba", "highspy", "cvxpy", "clarabel", "torch", "mechdesign")
+    names = ("numpy", "scipy", "numba", "highspy", "cvxpy", "clarabel", "mechdesign")
     found = {"python": platform.python_version(), "machine": platform.machine(), "processor": _processor()}
     for name in names:
         try:

@@ -152,7 +152,7 @@ def test_what_the_core_needs_is_what_the_project_requires() -> None:
     required = {re.split(r"[<>=;\[ ]", line)[0] for line in STATED["dependencies"]}
     assert set(CORE) <= required
     assert required - set(CORE) <= OPTIONAL
-    extras = {name for kind in ("dask", "fast", "parquet", "torch") for name in STATED["optional-dependencies"][kind]}
+    extras = {name for kind in ("dask", "fast", "parquet") for name in STATED["optional-dependencies"][kind]}
     assert {re.split(r"[<>=;\[ ]", line)[0] for line in extras} <= OPTIONAL
 
 
@@ -196,7 +196,6 @@ MISSING = {
     "md.design(problem(2, 1), solver='cvxpy')": "pip install cvxpy",
     "md.design(problem(2, 1), solver='cvxpy-scs')": "pip install cvxpy",
     "md.design(problem(2, 1), solver='block', options={'arrays': 'numba'})": r"pip install 'mechdesign\[fast\]'",
-    "md.design(problem(2, 1), solver='block', options={'arrays': 'torch'})": r"pip install 'mechdesign\[torch\]'",
     "md.report.html(design)": "a page with figures needs the packages jinja2 and matplotlib: pip install jinja2",
     "md.figures.leakage": "figures.leakage needs the packages jinja2 and matplotlib: pip install jinja2 matplotlib",
     "md.Ledger(1, path=folder / 'ledger').spend('a', 'b', 0.1)": "a file needs the package filelock: pip install",

@@ -14,8 +14,6 @@ import mechdesign
 
 # These run the command, or import packages that are optional and not here.
 NEEDS = {
-    "torch": "torch",
-    "accelerator": "torch",
     "numba": "numba",
     "_signing": "cryptography",
     "_keys": "cryptography",

@@ -31,7 +31,7 @@ def classes() -> list[type[Exception]]:
     """Return every class of error and warning of ours, wherever it stands."""
     for found in pkgutil.walk_packages(md.__path__, "mechdesign."):
         name = found.name.rpartition(".")[2]
-        if name not in ("accelerator", "torch", "__main__") and (name != "numba" or importlib.util.find_spec("numba")):
+        if name != "__main__" and (name != "numba" or importlib.util.find_spec("numba")):
             importlib.import_module(found.name)
     found, waiting = set(), [Exception]
     while waiting:

@@ -9,9 +9,8 @@
 cells, and 1,024 cells only with symmetry. The work of an iteration grows like m n³, so the measured exponent between
 neighbouring sizes is printed with the theoretical exponent 4.
 
-`kernels` compares seconds per iteration with NumPy, Numba and PyTorch, without symmetry. Kernels that are not installed
-are skipped; CUDA runs if PyTorch finds a device. `--long` adds a grid of 20x15 cells and, only on CUDA, grids of 30x20
-and 40x25 cells. The first solve of each kernel, which may compile, is not counted.
+`kernels` compares seconds per iteration with NumPy and Numba, without symmetry. Numba is skipped where it is not
+installed. `--long` adds a grid of 20x15 cells. The first solve of each kernel, which may compile, is not counted.
 
 `policies` designs the least-cost channel of a map under PGLP's Gk9, Gk16 and Gk25. With a uniform prior, all blocks of
 a size give the same program; with a random prior, every block gives a different program. Seconds count everything from
@@ -49,7 +48,6 @@ from harness import Facts, apart, options, shape, show, side_by_side
 from solvers.scenes import problem
 
 LOOKS = ((ACCENT, "-", "o"), ("#D55E00", "--", "^"))
-_LARGEST_ON_THE_CPU = 400
 
 
 def measure_size(grid: str, cost: str, kind: str, symmetry: bool) -> Facts:
@@ -116,14 +114,8 @@ def sizes(given: argparse.Namespace) -> None:
 
 def kernels() -> dict[str, dict[str, str]]:
     """Return the solver options of every kernel that is available on this machine."""
-    names = ["numpy", *(name for name in ("numba", "torch") if importlib.util.find_spec(name))]
-    found = {name: {"arrays": name} for name in names}
-    if "torch" in found:
-        import torch
-
-        if torch.cuda.is_available():
-            found["torch, cuda"] = {"arrays": "torch", "device": "cuda"}
-    return found
+    names = ["numpy", *(["numba"] if importlib.util.find_spec("numba") else [])]
+    return {name: {"arrays": name} for name in names}
 
 
 class Contestant:
@@ -147,12 +139,9 @@ def compare_kernels(given: argparse.Namespace) -> None:
     for kernel in kernels().values():
         md.design(problem(3, 3), solver="block", options=kernel)
     rows: list[Facts] = []
-    for grid in [*(given.grids or ["12x12", "15x15"]), *(["20x15", "30x20", "40x25"] if given.long else [])]:
+    for grid in [*(given.grids or ["12x12", "15x15"]), *(["20x15"] if given.long else [])]:
         instance = problem(*shape(grid), given.cost)
-        fits = instance.prior.size <= _LARGEST_ON_THE_CPU
-        contestants = {
-            name: Contestant(instance, kernel) for name, kernel in kernels().items() if fits or "device" in kernel
-        }
+        contestants = {name: Contestant(instance, kernel) for name, kernel in kernels().items()}
         for name in [*contestants]:
             try:
                 contestants[name]()

@@ -16,7 +16,7 @@ _TOGETHER = (("click", "rich"), ("jinja2", "matplotlib"))
 OPTIONAL = frozenset(
     {
         *("click", "cvxpy", "filelock", "highspy", "jinja2", "joblib", "matplotlib", "platformdirs", "psutil", "rich"),
-        *("distributed", "numba", "pyarrow", "torch"),
+        *("distributed", "numba", "pyarrow"),
     }
 )
 """The packages that the core does not need, by the names of their modules, which are also their names for pip."""

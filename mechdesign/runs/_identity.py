@@ -26,7 +26,7 @@ from mechdesign.certify._exact import exact_text
 # Packages that a result may depend on, if they are installed.
 _PACKAGES = (
     "clarabel", "cvxpy", "cvxopt", "dask", "distributed", "ecos", "gurobipy", "highspy", "joblib", "mosek", "numba",
-    "numpy", "ortools", "osqp", "pyscipopt", "scipy", "scs", "torch", "xpress",
+    "numpy", "ortools", "osqp", "pyscipopt", "scipy", "scs", "xpress",
 )  # fmt: skip
 
 

@@ -233,9 +233,8 @@ def _estimate_solver(size: Size, settings: SolveSettings) -> Estimate:
     if takes_blocks(solver):
         blocks = every_block = math.ceil(m / size.symmetries)
         options = settings.options
-        arrays, device = options.get("arrays"), options.get("device")
-        possible = arrays == "sparse" or (arrays is None and device in (None, "cpu"))
-        sparse = size.sparsity is not None and possible
+        arrays = options.get("arrays")
+        sparse = size.sparsity is not None and arrays in (None, "sparse")
         few = size.symmetries == 1 and options.get("generation") is not False
         if few and size.floors and not sparse and generation_may_pay(n, m, size.floors, worst=size.worst, sparse=False):
             blocks = math.ceil(TUNING.generation.max_column_share * m)
@@ -249,11 +248,8 @@ def _estimate_solver(size: Size, settings: SolveSettings) -> Estimate:
         if size.symmetries > 1 and not size.worst:
             each *= _SYMMETRIC_TIME_SHARE
         seconds = each * every_block * n**2
-        if settings.options.get("device") not in (None, "cpu"):
-            # The large arrays are in the memory of the device, and the device's kernel checks whether they fit.
-            return Estimate(solver, every, block_memory(n, m, 1), seconds, None)
-        merges = few and not size.floors and arrays in (None, "numpy", "numba") and device in (None, "cpu")
-        if merges and generation_may_pay(n, m, 0, worst=size.worst, sparse=False, merges=True):
+        merges = few and not size.floors and arrays != "sparse"
+        if merges and generation_may_pay(n, m, 0, worst=size.worst, sparse=False):
             return Estimate(solver, every, merging_memory(n, m, settings.tolerance), seconds, allowed)
         return Estimate(solver, every, block_memory(n, m, blocks, size.floors, settings.tolerance), seconds, allowed)
     reduced = math.ceil(_IRREDUCIBLE_SHARE * every)

@@ -18,7 +18,6 @@ import mechdesign as md
 
 PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs"
-OPTIONAL = ("torch", "accelerator", "__main__")
 SECTIONS = r"\n *(?:Args|Attributes|Returns|Yields|Raises|Examples?|Note):\n"
 # Aliases of types, tables of specifications, and registries that only the command line lists.
 INTERNAL = {
@@ -32,7 +31,7 @@ INTERNAL = {
 def public_names() -> Iterator[tuple[str, Any]]:
     """Yield every name that a public module lists, with what it means."""
     names = [found.name for found in pkgutil.walk_packages(md.__path__, "mechdesign.")]
-    for name in ("mechdesign", *(name for name in names if "._" not in name and not name.endswith(OPTIONAL))):
+    for name in ("mechdesign", *(name for name in names if "._" not in name and not name.endswith("__main__"))):
         module = importlib.import_module(name)
         for listed in getattr(module, "__all__", ()):
             yield f"{name}.{listed}", getattr(module, listed)

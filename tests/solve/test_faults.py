@@ -70,7 +70,7 @@ def test_hessians_with_two_floors_are_symmetric(arrays: str) -> None:
     program = grid(5, 4, floor=0.8)
     (floor,) = program.floors
     layout = lay_out(replace(program, floors=(floor, replace(floor, error=floor.error[::2]))))
-    kernel = choose(arrays, None, 0)(layout, 1, None)
+    kernel = choose(arrays, 0)(layout, 1)
     blocks = iterates(layout, kernel, 3)
     kernel.set_precision(0.0)
     pairs, products = np.zeros(blocks.x.shape), np.zeros(layout.blocks)

@@ -72,7 +72,7 @@ def test_prices_enclose_those_of_highs_and_prove_all_bounds(share, floor):
     prices, weights = least * (1 + 0.1 * share), weights * (1 + share)
     fewer, tolerance = restrict_bounds(program), 1e-6
     layout = lay_out(fewer)
-    kernel = few_bounds(floors=floor is not None)(layout, 1, None)
+    kernel = few_bounds(floors=floor is not None)(layout, 1)
     found = solve_pricing_problems(layout, kernel, prices, weights, tolerance, Deadline())
     improving = assert_encloses(program, found, prices, weights, tolerance, fewer)
     assert improving > 3 or share < 1.0
@@ -152,6 +152,6 @@ def test_places_close_together_stay_bound_to_each_other_in_clusters():
         least, weights = prices_of(program, solve_by_interior_point(program, gap=1e-4))
         fewer = restrict_bounds(program, 8)
         layout = lay_out(fewer)
-        kernel = few_bounds(floors=bool(floors))(layout, 1, None)
+        kernel = few_bounds(floors=bool(floors))(layout, 1)
         found = solve_pricing_problems(layout, kernel, least * 1.01, weights, 1e-6, Deadline())
         assert_encloses(program, found, least * 1.01, weights, 1e-6, fewer)

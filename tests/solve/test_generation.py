@@ -89,7 +89,7 @@ def test_prices_enclose_those_of_highs(share):
     prices, weight = least * (1 + 0.1 * share), float(solved.multipliers.floors[0].sum(axis=0).min()) * (1 + share)
     assert weight > 1e-3
     layout = lay_out(program)
-    kernel = choose("numpy", None, 0)(layout, 1, None)
+    kernel = choose("numpy", 0)(layout, 1)
     tolerance = 1e-6
     weights = np.array([weight])
     found = solve_pricing_problems(layout, kernel, prices, weights, tolerance, Deadline())
@@ -103,7 +103,7 @@ def test_a_tolerance_below_rounding_costs_no_proof(floor):
     prices = compute_reduced_costs(program, solved.multipliers).min(axis=1)
     weight = np.array([float(solved.multipliers.floors[0].sum(axis=0).min())])
     layout = lay_out(program)
-    kernel = choose("numpy", None, 0)(layout, 1, None)
+    kernel = choose("numpy", 0)(layout, 1)
     for found in solve_pricing_problems(layout, kernel, prices, weight, 1e-18, Deadline()):
         # An iteration beyond rounding accuracy once ended 97 below the value.
         assert found.lower >= -1e-4

@@ -15,7 +15,7 @@ SMALL, SOME, MANY = 249_999, 250_000, 2_500_000
 
 
 def library(rows: int, limit: float | None = None, *, name: str | None = None, sparse: bool = False) -> str:
-    return kernels.choose(name, None, rows, sparse=sparse, time_limit=limit).__module__.rpartition(".")[2]
+    return kernels.choose(name, rows, sparse=sparse, time_limit=limit).__module__.rpartition(".")[2]
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -15,7 +15,7 @@ from block_cases import grid, iterates, violation
 from refusals import Mistake, assert_refused
 from rows import each_row
 
-from mechdesign.errors import InputError, MissingDependencyError, SolverError
+from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.solve._blocks.automorphisms import find_symmetry
 from mechdesign.solve._blocks.coupling import StallError
@@ -27,27 +27,16 @@ from mechdesign.solve._blocks.newton import factor_blocks
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._contract import Options, Status
 
-
-def _reason(library, device):
-    """Say why a kernel cannot be tested here, if so."""
-    if library != "numpy" and importlib.util.find_spec(library) is None:
-        return f"{library} is an extra and not installed"
-    if device == "cuda" and not importlib.import_module("torch").cuda.is_available():
-        return "PyTorch finds no CUDA device"
-    return ""
-
-
-def _kernel(library, device=None):
-    reason = _reason(library, device)
-    # The first use of Numba after an installation compiles for seconds.
-    own = {"numba": [pytest.mark.slow], "torch": [pytest.mark.torch]}
-    marks = [pytest.mark.skipif(bool(reason), reason=reason), *own.get(library, [])]
-    return pytest.param((library, device), marks=marks, id=f"{library}-{device}" if device else library)
-
-
-# "products" stands for the accelerator's algorithm, on the CPU.
-KERNELS = [_kernel("numpy"), _kernel("numba"), _kernel("torch"), _kernel("torch", "products"), _kernel("torch", "cuda")]
-needs_torch = pytest.mark.skipif(bool(_reason("torch", None)), reason=_reason("torch", None))
+HAS_NUMBA = importlib.util.find_spec("numba") is not None
+NUMBA = pytest.param(
+    "numba",
+    marks=[
+        pytest.mark.skipif(not HAS_NUMBA, reason="numba is an extra and not installed"),
+        # The first use after an installation compiles for seconds.
+        pytest.mark.slow,
+    ],
+)
+KERNELS = ["numpy", NUMBA]
 PROGRAMS = {
     "metric": grid(4, 3),
     "few-columns": BlockProgram(np.ascontiguousarray(grid(4, 3).cost[:, :2]), grid(4, 3).exponents),
@@ -56,20 +45,6 @@ PROGRAMS = {
     "worst-joint": grid(3, 3, floor=0.8, worst=True),
     "threshold": grid(4, 3, masked=lambda distance: distance > 1.5),
 }
-
-
-def _make(name, layout):
-    library, device = name
-    if device != "products":
-        return choose(library, device, 0)(layout, 1, device)
-    return importlib.import_module("mechdesign.solve._blocks.kernels.accelerator").AcceleratorKernel(layout, 1, "cpu")
-
-
-def _set_multipliers(kernel, y):
-    if isinstance(kernel, kernel_numpy.Dense):
-        kernel.multipliers()[:] = y
-    else:
-        kernel._y.copy_(kernel._constant(y))
 
 
 def on_each_program(test):
@@ -88,7 +63,7 @@ class Case:
 
     def __init__(self, name, program):
         self.layout = layout = lay_out(program)
-        self.kernel = _make(name, layout)
+        self.kernel = choose(name, 0)(layout, 1)
         self.blocks = iterates(layout, self.kernel, 3)
         self.iterate, self.ratios, self.x = self.blocks.iterate, self.blocks.ratios, self.blocks.x
         rng = np.random.default_rng(5)
@@ -110,29 +85,13 @@ class Case:
         after = self.kernel.multipliers().copy()
         rest = np.divide(after, before, out=np.ones_like(before), where=before > 0)
         phi = (rest - 0.5) / 0.5 + self.q
-        _set_multipliers(self.kernel, before)
+        self.kernel.multipliers()[:] = before
         return phi
 
 
 @pytest.fixture(params=KERNELS)
-def name(request, monkeypatch):
-    library, device = request.param
-    if library == "torch":
-        importlib.import_module("torch").set_num_threads(1)
-    if device == "products":
-        accelerator = importlib.import_module("mechdesign.solve._blocks.kernels.accelerator")
-        monkeypatch.setattr(accelerator, "_free_memory", lambda device: 10**9)
-        monkeypatch.setattr(accelerator, "_PANEL_ROWS", 8)
+def name(request):
     return request.param
-
-
-def _options(name, monkeypatch):
-    library, device = name
-    if device != "products":
-        return Options(extra={"arrays": library, "device": device})
-    accelerator = importlib.import_module("mechdesign.solve._blocks.kernels.accelerator")
-    monkeypatch.setattr(accelerator, "kernel_on", lambda device: accelerator.AcceleratorKernel)
-    return Options(extra={"arrays": "torch", "device": "cpu"})
 
 
 @pytest.fixture
@@ -347,7 +306,7 @@ def _trace(kernel, layout):
 @each_row("program", PROGRAMS)
 def test_every_call_agrees_with_the_first_kernel(name, program):
     layout = lay_out(PROGRAMS[program])
-    reference, kernel = _make(("numpy", None), layout), _make(name, layout)
+    reference, kernel = (choose(library, 0)(layout, 1) for library in ("numpy", name))
     kernel.batch = min(kernel.batch, 2)
     for (call, expected, accuracy), (_, found, _) in zip(
         _trace(reference, layout), _trace(kernel, layout), strict=True
@@ -391,9 +350,9 @@ def with_numpy(program, symmetric):
 
 @pytest.mark.parametrize("name", KERNELS[1:], indirect=True)
 @each_row(("program", "symmetric"), product(LARGER, [False, True]))
-def test_all_kernels_solve_alike(name, program, symmetric, monkeypatch):
+def test_all_kernels_solve_alike(name, program, symmetric):
     symmetry, expected = with_numpy(program, symmetric)
-    found = solve_by_interior_point(LARGER[program], _options(name, monkeypatch), symmetry=symmetry)
+    found = solve_by_interior_point(LARGER[program], Options(extra={"arrays": name}), symmetry=symmetry)
     assert found.status is expected.status is Status.OPTIMAL
     assert abs(found.iterations - expected.iterations) <= 2
     assert found.upper == pytest.approx(expected.upper, rel=6e-7)
@@ -401,52 +360,34 @@ def test_all_kernels_solve_alike(name, program, symmetric, monkeypatch):
     assert violation(LARGER[program], found.x) <= 1e-8
 
 
-def test_kernels_reach_a_tight_tolerance(name, monkeypatch):
-    found = solve_by_interior_point(grid(7, 7), _options(name, monkeypatch), gap=1e-9)
+def test_kernels_reach_a_tight_tolerance(name):
+    found = solve_by_interior_point(grid(7, 7), Options(extra={"arrays": name}), gap=1e-9)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= 1.2e-9 * found.upper
 
 
 def test_what_is_imported_already_does_not_change_the_choice(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", sys)
-    assert choose(None, None, 1000) is kernel_numpy.NumpyKernel
+    assert choose(None, 1000) is kernel_numpy.NumpyKernel
 
 
 def test_choices_that_cannot_be_had_are_refused(monkeypatch):
     def solve(**extra):
         return lambda: solve_by_interior_point(grid(2, 2), Options(extra=extra))
 
-    arrays, device = solve(arrays="fortran"), solve(arrays="numpy", device="cuda")
     assert_refused(
         [
-            Mistake("unknown library", arrays, "options.extra.arrays", "must be numpy, numba, torch", InputError),
-            Mistake("no such device", device, "options.extra.device", "must be cpu", InputError),
+            Mistake(
+                "unknown library",
+                solve(arrays="fortran"),
+                "options.extra.arrays",
+                "must be numpy, numba, sparse",
+                InputError,
+            ),
+            Mistake("a device", solve(device="cuda"), "options.extra.device", "must be symmetry, memory", InputError),
         ]
     )
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match=r"mechdesign\[torch\]"):
-        solve_by_interior_point(grid(2, 2), Options(extra={"device": "cuda"}))
-    assert choose(None, None, 10**9) is kernel_numpy.NumpyKernel
-    assert choose(None, "cpu", 10**9) is kernel_numpy.NumpyKernel
-
-
-@pytest.mark.torch
-@needs_torch
-@pytest.mark.parametrize("device", ["cuda:99", "tpu", 7, ["cuda"]])
-def test_devices_that_are_not_there_are_refused(device):
-    with pytest.raises(InputError, match=r"options\.extra\.device: is not a device of PyTorch.*must be cpu"):
-        solve_by_interior_point(grid(2, 2), Options(extra={"device": device}))
-
-
-@pytest.mark.torch
-@needs_torch
-def test_a_device_with_too_little_memory_is_refused_with_the_estimate(monkeypatch):
-    accelerator = importlib.import_module("mechdesign.solve._blocks.kernels.accelerator")
-    layout = lay_out(grid(5, 4))
-    needed = accelerator.TorchKernel.entry_bytes(layout, gap=0.0) * 20**3 + 8 * accelerator._PANEL_ROWS * 20**2
-    needed += accelerator._WORK_BYTES * 20**2
-    monkeypatch.setattr(accelerator, "_free_memory", lambda device: needed - 1)
-    with pytest.raises(SolverError, match=r"GB on cpu for 20 blocks of 20 rows, but only .* GB are free"):
-        accelerator.AcceleratorKernel(layout, 1, "cpu")
-    monkeypatch.setattr(accelerator, "_free_memory", lambda device: needed)
-    assert accelerator.AcceleratorKernel(layout, 1, "cpu").batch == 1
+    with pytest.raises(MissingDependencyError, match=r"mechdesign\[fast\]"):
+        solve_by_interior_point(grid(2, 2), Options(extra={"arrays": "numba"}))
+    assert choose(None, 10**9) is kernel_numpy.NumpyKernel

@@ -94,7 +94,7 @@ def test_a_solve_without_ctypes_gives_the_same_optimum(monkeypatch):
 def test_the_direction_that_is_taken_meets_the_linking_rows(arrays):
     sparse = arrays == "sparse"
     layout = lay_out(program_on(roads(120, 1)) if sparse else grid(10, 10))
-    kernel = choose(arrays, None, 0, sparse)(layout, 1, None)
+    kernel = choose(arrays, 0, sparse)(layout, 1)
     kernel.set_precision(1.0)
     blocks = iterates(layout, kernel, 4)
     assert kernel.single_inverses
@@ -199,7 +199,7 @@ def test_large_programs_without_floors_merge_columns(cost):
 def test_released_arrays_are_not_those_of_the_proof(arrays):
     program = program_on(squares(8, 8)) if arrays == "sparse" else grid(8, 8)
     layout = lay_out(program)
-    kernel = choose(arrays, None, 0, arrays == "sparse")(layout, 1, None)
+    kernel = choose(arrays, 0, arrays == "sparse")(layout, 1)
     iterates(layout, kernel, 4)
     kept, before = kernel.keep(), kernel.multipliers().copy()
     kernel.release()

@@ -160,7 +160,7 @@ def test_a_tight_group_with_loose_bonds_keeps_its_digits(name):
 
 def factored(program, kernel, steps):
     layout = lay_out(program)
-    return iterates(layout, kernel(layout, 1, None), steps)
+    return iterates(layout, kernel(layout, 1), steps)
 
 
 @pytest.mark.parametrize(("name", "worst"), list(zip(GRAPHS, [False, True] * 3, strict=True)))
@@ -287,8 +287,8 @@ def test_threads_agree():
 
 
 def test_is_chosen_where_few_pairs_have_bounds():
-    assert choose(None, None, 10**9, sparse=True) is SparseKernel
-    assert choose("numpy", None, 0, sparse=True) is NumpyKernel
+    assert choose(None, 10**9, sparse=True) is SparseKernel
+    assert choose("numpy", 0, sparse=True) is NumpyKernel
     assert lay_out(program_on(GRAPHS["squares"])).sparse
     few = program_on(squares(6, 6))
     assert not lay_out(few).sparse

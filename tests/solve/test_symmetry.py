@@ -85,7 +85,7 @@ def asymmetry(arrays, kind, steps):
     """Return the largest relative difference of multipliers and their images within a block."""
     program = grid(5, 5, **kind)
     layout = lay_out(program, find_symmetry(program))
-    ratios = iterates(layout, choose(arrays, None, 0)(layout, 1, None), steps).ratios
+    ratios = iterates(layout, choose(arrays, 0)(layout, 1), steps).ratios
     return max(
         float(np.abs(ratios.y[block][np.ix_(image, image)] / ratios.y[block] - 1).max())
         for blocks, moved in layout.stabilisers

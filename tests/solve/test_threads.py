@@ -78,36 +78,7 @@ def test_an_error_restores_the_threads_of_blas(two_blas_threads):
     assert blas_threads() == two_blas_threads
 
 
-@pytest.mark.torch
-def test_every_thread_gets_back_the_threads_of_pytorch():
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    entered, leave = threading.Event(), threading.Event()
-
-    def other():
-        with single_threaded():
-            inside = torch.get_num_threads()
-            entered.set()
-            assert leave.wait(60)
-            inside = inside, torch.get_num_threads()
-        return inside, torch.get_num_threads()
-
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            with single_threaded():
-                assert torch.get_num_threads() == 1
-                done = pool.submit(other)
-                assert entered.wait(60)
-            assert torch.get_num_threads() == 2
-            leave.set()
-            assert done.result() == ((1, 1), 2)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize("arrays", [*ARRAYS, pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("arrays", ARRAYS)
 def test_solves_at_once_give_what_they_give_alone(arrays):
     """Results are equal to the last bit with several threads each, and floating-point error handling is unchanged."""
     pytest.importorskip(arrays)

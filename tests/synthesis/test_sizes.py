@@ -120,7 +120,6 @@ def test_estimates_grow_with_the_problem_and_shrink_with_symmetries(monkeypatch:
     off = SolveSettings(options={"generation": False})
     assert estimate(Size(400, 400, floors=1), off).memory > every.memory
     assert estimate(Size(10, 10), settings).solver == "highs-simplex"
-    assert estimate(Size(400, 400), SolveSettings(options={"device": "cuda"})).fits
 
 
 def test_the_estimate_of_the_block_method_is_at_most_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

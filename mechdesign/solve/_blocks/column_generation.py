@@ -112,8 +112,7 @@ def should_generate_columns(
 ) -> bool:
     """Return whether column generation may be faster than solving with all columns."""
     extra = (options or Options()).extra
-    merges = extra.get("device") in (None, "cpu") and extra.get("arrays") != "torch"
-    kind = {"worst": program.worst is not None, "sparse": sparse_kernel(program, extra), "merges": merges}
+    kind = {"worst": program.worst is not None, "sparse": sparse_kernel(program, extra)}
     return generation_may_pay(program.rows, program.columns, len(program.floors), tuning or TUNING.generation, **kind)
 
 

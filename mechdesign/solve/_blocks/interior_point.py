@@ -48,7 +48,7 @@ from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._blocks.tuning import TUNING, InteriorPointTuning
 from mechdesign.solve._contract import Options, Status
 
-_EXTRA = {"arrays", "device", "memory"}
+_EXTRA = {"arrays", "memory"}
 _STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
@@ -60,7 +60,6 @@ class _CheckedOptions:
     deadline: Deadline
     threads: int | None
     arrays: object
-    device: object
     budget: MemoryBudget
     tuning: InteriorPointTuning = TUNING.interior_point
 
@@ -82,8 +81,8 @@ def solve_by_interior_point(
     Args:
         program: The program to minimise.
         options: Deadline, threads, and further keys in `extra`. The key "memory" is the memory budget of the process in
-            bytes, by default all free memory. The key "arrays" is "numpy", "numba", "torch", or "sparse" for programs
-            with few ratio bounds. The key "device" is "cpu" or "cuda", for PyTorch.
+            bytes, by default all free memory. The key "arrays" is "numpy", "numba", or "sparse" for programs with few
+            ratio bounds.
         gap: Relative gap at which to stop; it overrides `options.gap`.
         symmetry: Symmetries of the program to exploit.
         start: The state from which to continue, without symmetry; its arrays are overwritten. By default, the solve
@@ -179,7 +178,7 @@ def _open_interior_point(
     layout = lay_out(program, symmetry, start.active)
     entries = layout.blocks * layout.rows**2
     left = settings.deadline.left() if iterates else 0.0
-    kernel_class = choose(settings.arrays, settings.device, entries, layout.sparse, left)
+    kernel_class = choose(settings.arrays, entries, layout.sparse, left)
     cores = count_processors() if entries >= settings.tuning.threads_min_rows else 1
     threads = min(settings.threads or cores, layout.blocks)
     # If a state is only evaluated, its arrays are in memory already.
@@ -191,7 +190,7 @@ def _open_interior_point(
         single_threaded(),
         np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"),
     ):
-        kernel = kernel_class(layout, threads, settings.device)
+        kernel = kernel_class(layout, threads)
         workers = Workers(kernel.threads, layout.blocks, kernel.batch, settings.deadline)
         try:
             yield InteriorPoint(
@@ -205,15 +204,15 @@ def _check_options(options: Options, gap: float, budget: MemoryBudget | None) ->
     """Return the checked options of a solve."""
     unknown = set(options.extra) - _EXTRA
     if unknown:
-        bound = "symmetry, memory (bytes), arrays (numpy, numba, torch or sparse) or device"
+        bound = "symmetry, memory (bytes) or arrays (numpy, numba or sparse)"
         raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound=bound)
-    arrays, device = options.extra.get("arrays"), options.extra.get("device")
+    arrays = options.extra.get("arrays")
     if not 0 < gap < np.inf:
         raise InputError("gap", "must be a positive number", value=gap, bound="greater than 0")
     if arrays is not None:
-        choose(arrays, device, 0)
+        choose(arrays, 0)
     stated = MemoryBudget.of_options(options.extra) if budget is None else budget
-    return _CheckedOptions(gap, options.deadline, options.threads, arrays, device, stated)
+    return _CheckedOptions(gap, options.deadline, options.threads, arrays, stated)
 
 
 class _LastStep(NamedTuple):

@@ -157,16 +157,14 @@ def generation_may_pay(
     *,
     worst: bool,
     sparse: bool,
-    merges: bool = False,
 ) -> bool:
     """Return whether column generation may be faster than solving with all columns, according to measurements.
 
     Column generation is faster with floors, because most columns then become empty. Without floors, optimal channels
     use about half of all columns. Column generation is then faster for sparse blocks, because pricing a column takes
-    much less time than solving its block. Column generation is also faster for large dense programs if `merges` is
-    true, so that columns are merged in host memory.
+    much less time than solving its block, and for large dense programs, because it merges columns.
     """
-    pays = sparse or floors > 0 or (merges and rows >= tuning.min_rows_without_floors)
+    pays = sparse or floors > 0 or rows >= tuning.min_rows_without_floors
     return pays and not worst and columns * rows**2 >= tuning.min_entries
 
 

@@ -6,8 +6,6 @@ Theory: block_arithmetic, Memory and threads.
 from __future__ import annotations
 
 import contextlib
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
@@ -35,7 +33,7 @@ class Workers:
         self.deadline = deadline or Deadline()
         self.batches = [slice(start, min(start + batch, blocks)) for start in range(0, blocks, batch)]
         others = count_threads(min(threads, len(self.batches)) - 1)
-        self._pool = ThreadPoolExecutor(others, initializer=_limit_worker) if others > 0 else None
+        self._pool = ThreadPoolExecutor(others, initializer=limit_this_thread, initargs=(1,)) if others > 0 else None
         self._others = range(1, 1 + others)
 
     def run(self, task: Callable[[int, slice], Result], *, fixed: bool = False, whole: bool = False) -> list[Result]:
@@ -113,46 +111,12 @@ def _drain(
     return results
 
 
-class _Torch:
-    """A context that limits PyTorch to one thread, and restores the previous number at the end.
-
-    PyTorch stores its number of threads separately for each Python thread; a new thread starts with the number of the
-    process.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._users, self._before = threading.Lock(), 0, 1
-
-    def __enter__(self) -> None:
-        torch = sys.modules["torch"]
-        with self._lock:
-            if not self._users:
-                self._before = torch.get_num_threads()
-            self._users += 1
-            torch.set_num_threads(1)
-
-    def __exit__(self, *raised: object) -> None:
-        with self._lock:
-            self._users -= 1
-            sys.modules["torch"].set_num_threads(self._before)
-
-
-def _limit_worker() -> None:
-    """Limit the BLAS and PyTorch calls of a worker to one thread, for libraries with a setting per thread."""
-    limit_this_thread(1)
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)
-
-
-_TORCH = _Torch()
-
-
 @contextlib.contextmanager
 def single_threaded() -> Iterator[None]:
-    """Limit BLAS, and PyTorch if it is loaded, to one thread per call; restore the previous setting at the end.
+    """Limit BLAS to one thread per call; restore the previous setting at the end.
 
     Several solves may use this context at the same time. The uses are counted, because the setting belongs to the
     process.
     """
-    with blas_threads(1), _TORCH if "torch" in sys.modules else contextlib.nullcontext():
+    with blas_threads(1):
         yield

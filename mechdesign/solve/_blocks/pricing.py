@@ -140,9 +140,7 @@ class ColumnPricing:
 
     def _with_few_bounds(self, program: BlockProgram) -> BlockProgram | None:
         """Return the program with only the strictest bounds of each row, or None if that saves no time."""
-        if program.rows < self.tuning.near_min_rows or self.options.extra.get("device") not in (None, "cpu"):
-            return None
-        if sparse_kernel(program, self.options.extra) or self.options.extra.get("arrays") == "torch":
+        if program.rows < self.tuning.near_min_rows or sparse_kernel(program, self.options.extra):
             return None
         if self._near_exponents is None:
             self._near_exponents = near_exponents(program.exponents, self.tuning.near_bounds)
@@ -177,11 +175,11 @@ class ColumnPricing:
             return {}
         priced = with_estimates(with_columns(program, group.columns), group.estimates)
         layout = lay_out(priced, geometry=geometry)
-        extra, entries = self.options.extra, self.program.columns * program.rows**2
-        kernel_class = choose(extra.get("arrays"), extra.get("device"), entries, layout.sparse, self.deadline.left())
+        arrays, entries = self.options.extra.get("arrays"), self.program.columns * program.rows**2
+        kernel_class = choose(arrays, entries, layout.sparse, self.deadline.left())
         if program.exponents is self._near_exponents:
             kernel_class = few_bounds(floors=layout.floors > 0)
-        kernel = kernel_class(layout, 1, extra.get("device"))
+        kernel = kernel_class(layout, 1)
         values = solve_pricing_problems(layout, kernel, prices.row_sums, prices.floors, prices.tolerance, self.deadline)
         found = {}
         for column, value in zip(group.columns.tolist(), values, strict=True):

@@ -22,16 +22,13 @@ _NUMBA_MIN_ROWS = 250_000
 _COMPILE_MIN_ROWS = 2_500_000
 # Smallest time limit of a solve that compiles the passes.
 _COMPILE_MIN_LIMIT_S = 60.0
-_MODULES = {"numpy": "numpy", "numba": "numba", "torch": "accelerator", "sparse": "sparse"}
-_EXTRAS = {"numba": "fast", "torch": "torch"}
+_NAMES = ("numpy", "numba", "sparse")
 
 
 def sparse_kernel(program: BlockProgram, extra: Mapping[str, object]) -> bool:
     """Return whether a program is solved with the sparse kernel, given the options `extra`."""
-    arrays, device = extra.get("arrays"), extra.get("device")
-    if arrays is not None or device not in (None, "cpu"):
-        return arrays == "sparse"
-    return has_sparse_blocks(program)
+    arrays = extra.get("arrays")
+    return has_sparse_blocks(program) if arrays is None else arrays == "sparse"
 
 
 def few_bounds(*, floors: bool) -> type[Kernel]:
@@ -41,17 +38,14 @@ def few_bounds(*, floors: bool) -> type[Kernel]:
     return kernel
 
 
-def choose(
-    name: object, device: object, rows: int, sparse: bool = False, time_limit: float | None = None
-) -> type[Kernel]:
+def choose(name: object, rows: int, sparse: bool = False, time_limit: float | None = None) -> type[Kernel]:
     """Return the kernel called `name`.
 
-    Without a name, a device selects PyTorch and sparse blocks select the sparse kernel. Otherwise Numba is used for
-    large programs if its passes lie compiled on disk, or if compiling them pays in this solve; else NumPy is used.
+    Without a name, sparse blocks select the sparse kernel. Otherwise Numba is used for large programs if its passes lie
+    compiled on disk, or if compiling them pays in this solve; else NumPy is used.
 
     Args:
-        name: "numpy", "numba", "torch", "sparse" (lists of pairs, on NumPy), or None.
-        device: Device for PyTorch ("cpu", "cuda", …), or None.
+        name: "numpy", "numba", "sparse" (lists of pairs, on NumPy), or None.
         rows: Number B n² of ratio rows.
         sparse: Whether the blocks are sparse.
         time_limit: Time limit of the solve [s].
@@ -60,23 +54,17 @@ def choose(
         The class of the kernel.
 
     Raises:
-        InputError: The name is unknown, or the library does not support the device.
-        MissingDependencyError: The library is not installed.
+        InputError: The name is unknown.
+        MissingDependencyError: Numba is not installed.
     """
-    if name is None and device in (None, "cpu"):
+    if name is None:
         name = "sparse" if sparse else "numba" if _numba_pays(rows, time_limit) else "numpy"
-    elif name is None:
-        name = "torch"
-    if not isinstance(name, str) or name not in _MODULES:
-        bound = ", ".join(_MODULES)
+    if not isinstance(name, str) or name not in _NAMES:
+        bound = ", ".join(_NAMES)
         raise InputError("options.extra.arrays", "is not an array library of the block solver", value=name, bound=bound)
-    if name != "torch" and device not in (None, "cpu"):
-        raise InputError("options.extra.device", f"is not supported by {name}", value=device, bound="cpu")
-    extra = _EXTRAS.get(name)
-    if extra is not None and importlib.util.find_spec(name) is None:
-        raise MissingDependencyError(f"options.extra.arrays: {name} is missing; pip install 'mechdesign[{extra}]'")
-    module = _load(_MODULES[name])
-    kernel: type[Kernel] = module.kernel_on(device) if name == "torch" else module.KERNEL
+    if name == "numba" and importlib.util.find_spec(name) is None:
+        raise MissingDependencyError("options.extra.arrays: numba is missing; pip install 'mechdesign[fast]'")
+    kernel: type[Kernel] = _load(name).KERNEL
     return kernel
 
 

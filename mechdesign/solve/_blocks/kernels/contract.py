@@ -62,7 +62,7 @@ class Kernel(Protocol):
     pairs: tuple[Integers, Integers] | None
     """The pairs (s, t) with multipliers in a sparse kernel; None in a kernel with arrays (B, n, n)."""
 
-    def __init__(self, layout: BlockLayout, threads: int, device: object) -> None: ...
+    def __init__(self, layout: BlockLayout, threads: int) -> None: ...
 
     @classmethod
     def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:

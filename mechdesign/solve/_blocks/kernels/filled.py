@@ -49,7 +49,7 @@ class FilledKernel(Pairs):
     Each tile has one block. Otherwise, all blocks of a tile would iterate until the last of them is priced.
     """
 
-    def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
+    def __init__(self, layout: BlockLayout, threads: int) -> None:
         rows = np.arange(layout.rows)
         super().__init__(layout, threads, layout.geometry.derive("filled", lambda: PairLists(layout, rows)), entries=0)
         self.single_inverses = False

@@ -349,7 +349,7 @@ class NumbaKernel(Dense):
             return 28
         return 14 if gap > SINGLE_FACTORS_GAP else 16
 
-    def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
+    def __init__(self, layout: BlockLayout, threads: int) -> None:
         super().__init__(layout, threads)
         self._targets = [np.empty(self.y.shape, dtype=np.float32) for _ in range(2)]
         self._kept: Any = None

@@ -272,7 +272,7 @@ class NumpyKernel(Dense):
     def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:
         return 30 if gap > SINGLE_FACTORS_GAP else 32
 
-    def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
+    def __init__(self, layout: BlockLayout, threads: int) -> None:
         super().__init__(layout, threads)
         shape, n = self.y.shape, layout.rows
         self._rho: Singles = np.empty(shape, dtype=np.float32)

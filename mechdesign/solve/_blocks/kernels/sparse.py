@@ -70,7 +70,7 @@ def _derive(layout: BlockLayout) -> tuple[Levels, PairLists, Shape]:
 class SparseKernel(Pairs):
     """The kernel with rows in the order of the levels, and block tridiagonal factors for each block."""
 
-    def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
+    def __init__(self, layout: BlockLayout, threads: int) -> None:
         n = layout.rows
         if layout.floors:
             raise InputError(
