@@ -77,7 +77,7 @@ def wheel(session: nox.Session) -> None:
 @nox.session
 def weekly(session: nox.Session) -> None:
     """Run what is too long for every change: one session after the other, all of them, whichever fail."""
-    extras = ".[test,fast,sign,dask,notebooks,lint,docs,ci,weekly]"
+    extras = ".[test,fast,dask,notebooks,lint,docs,ci,weekly]"
     run(session, "python", "-m", "pip", "install", "--quiet", extras)
     for name in WEEKLY:
         session.notify(name)

@@ -34,7 +34,6 @@ from mechdesign.base._errors import ReportError as ReportError
 from mechdesign.base._errors import RevealedWarning as RevealedWarning
 from mechdesign.base._errors import SerialWarning as SerialWarning
 from mechdesign.base._errors import Shown as Shown
-from mechdesign.base._errors import SignatureError as SignatureError
 from mechdesign.base._errors import SizeWarning as SizeWarning
 from mechdesign.base._errors import SmoothedChainWarning as SmoothedChainWarning
 from mechdesign.base._errors import SolverError as SolverError

@@ -15,8 +15,6 @@ import mechdesign
 # These run the command, or import packages that are optional and not here.
 NEEDS = {
     "numba": "numba",
-    "_signing": "cryptography",
-    "_keys": "cryptography",
 }
 LEFT_OUT = ("__main__", *(name for name, package in NEEDS.items() if not importlib.util.find_spec(package)))
 # Their examples draw whole pages.

@@ -273,10 +273,6 @@ class CertificateError(MechdesignError):
         super().__init__(reason)
 
 
-class SignatureError(CertificateError):
-    """A bundle is not signed with the given key: its statement is missing, malformed, or about another certificate."""
-
-
 class UnverifiedError(CertificateError):
     """Nothing was verified: the folder contains no bundle, or its files cannot be read."""
 

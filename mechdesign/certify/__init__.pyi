@@ -29,7 +29,6 @@ from ._privacy import Violation as Violation
 from ._privacy import check as check
 from ._privacy import realised as realised
 from ._revealed import revealed as revealed
-from ._signing import sign as sign
 from ._stated import Form as Form
 from ._stated import Stated as Stated
 from ._verify import Verified as Verified

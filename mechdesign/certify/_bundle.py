@@ -14,14 +14,14 @@ A bundle is a folder with these files:
   array. ``digest`` is the SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of all other fields.
 - ``channel.csv`` is optional: it contains the channel as a table of exact decimals, see `mechdesign.certify._table`.
 - The caller may list further files, such as ``report.html``.
-- ``statement.json`` is optional and not listed: a signed statement, see `mechdesign.certify._statement`.
 
 The schema is ``mechdesign-certificate/1`` if all requirements are metric, threshold, graph or distortion privacy. The
 schema is ``mechdesign-certificate/2`` if some claims are explicit, because readers of the first schema cannot prove
 these claims.
 
 Digests detect an interrupted export or an accidental change. Digests are not signatures: only the recomputation in
-`mechdesign.certify._verify` proves the numbers, and only a statement says who made the bundle.
+`mechdesign.certify._verify` proves the numbers. ``certificate.json`` has the digests of all other files, so a signature
+of this one file, by any tool, says who made the bundle.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers
 from mechdesign.certify._exact import as_decimal, exact, exact_text
 from mechdesign.certify._memory import MEMORY_GIB, as_bytes, reading, require_room
 from mechdesign.certify._stated import ARRAYS, FORMS, Stated
-from mechdesign.certify._statement import MAX_STATEMENT_BYTES, STATEMENT
 from mechdesign.certify._texts import require_plain_texts, unique_keys
 
 CHANNEL = "channel.npz"
@@ -96,11 +95,6 @@ class Bundle:
         files: The names of all files that the certificate lists.
         table: The bytes of ``channel.csv``, or None if there is no such file.
         unknown: The keys of the certificate that this version of mechdesign does not recognise.
-        schema: The schema of ``certificate.json``.
-        sha256: The SHA-256 of ``certificate.json``, as hexadecimal digits.
-        statement: The bytes of ``statement.json``, or None if there is no such file. A file that is too large is read
-            in part.
-        unlisted: The names of other entries of the folder, which the certificate does not list.
 
     >>> import tempfile
     >>> import mechdesign as md
@@ -120,10 +114,6 @@ class Bundle:
     files: tuple[str, ...] = ()
     table: bytes | None = None
     unknown: tuple[str, ...] = ()
-    schema: str = SCHEMA
-    sha256: str = ""
-    statement: bytes | None = None
-    unlisted: tuple[str, ...] = ()
 
 
 def encode(
@@ -164,7 +154,7 @@ def encode(
         contents[DUAL] = _dual_arrays(evidence.multipliers)
     found = {name: pack(held) for name, held in contents.items()}
     for name, content in (files or {}).items():
-        if not FILE_NAME.fullmatch(name) or name in (CHANNEL, DUAL, CERTIFICATE, STATEMENT):
+        if not FILE_NAME.fullmatch(name) or name in (CHANNEL, DUAL, CERTIFICATE):
             raise InputError(f"files[{name!r}]", "is malformed or reserved", bound="a plain file name")
         found[name] = content
     document = {
@@ -337,10 +327,6 @@ def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
         tuple(document["files"]),
         table,
         Certificate.unknown(document["certificate"]),
-        document["schema"],
-        _sha256(written),
-        _read_statement(folder),
-        _list_others(folder, document["files"]),
     )
 
 
@@ -550,27 +536,6 @@ def _file_sha256(folder: Path, name: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_statement(folder: Path) -> bytes | None:
-    """Return the content of ``statement.json`` up to its limit and one byte more, or None if there is no such file."""
-    try:
-        there = (folder / STATEMENT).is_file()
-    except OSError as error:
-        raise UnverifiedError(f"{folder / STATEMENT} cannot be read: {error.strerror or error}") from error
-    if not there:
-        return None
-    with _open(folder, STATEMENT) as file:
-        return file.read(MAX_STATEMENT_BYTES + 1)
-
-
-def _list_others(folder: Path, listed: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the entries of a folder that are neither listed nor files of the bundle itself."""
-    try:
-        names = set(os.listdir(folder))
-    except OSError as error:
-        raise UnverifiedError(f"{folder} cannot be read: {error.strerror or error}") from error
-    return tuple(sorted(names - {CERTIFICATE, STATEMENT, *listed}))
-
-
 @contextmanager
 def _open(folder: Path, name: str) -> Iterator[BufferedReader]:
     path = folder / name
@@ -635,15 +600,13 @@ def _obsolete_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """Return the files of an older bundle in `folder` that are not among `files`.
 
     The result contains the files that the old certificate lists, if they are unchanged. If the folder contains a
-    channel, unlisted optional files are included, because an interrupted export may have written them. A statement is
-    obsolete if it is about another certificate.
+    channel, unlisted optional files are included, because an interrupted export may have written them.
     """
     recorded: Mapping[str, str] = {}
     try:
         written = _content(folder, CERTIFICATE, _ReadingLimit(folder, None, ()))
         recorded = _parse(written)["files"]
         same = [name for name, known in recorded.items() if name not in files and _file_sha256(folder, name) == known]
-        same += [STATEMENT] if written != files[CERTIFICATE] and (folder / STATEMENT).is_file() else []
     except CertificateError:
         # There is no older bundle, or it is incomplete.
         same = []

@@ -5,12 +5,11 @@ arithmetic, and costs and lower bound are recomputed. Each number of the certifi
 changed file with repaired digests therefore fails, unless the bundle still has a private channel and a true
 certificate. The returned certificate lists the stated requirements: check yourself that these are the requirements
 *you* want. ``channel.csv``, from which people sample, is compared with the channel. The remaining content is for human
-readers and is not verified; `examine` lists it. With a public key, the bundle must also be signed with this key.
+readers and is not verified; `examine` lists it.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +19,9 @@ from mechdesign.base._errors import CertificateError
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, TABLE, Bundle, inspect
 from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._keys import VerifyingKey, read_public_key
 from mechdesign.certify._memory import MEMORY_GIB, as_bytes, proving, require_room
-from mechdesign.certify._statement import describe_statement, require_signed
 from mechdesign.certify._table import exact_lines
 from mechdesign.certify._texts import to_cell
-
-# Maximal number of names in a description.
-_MAX_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,6 @@ class Verified:
     Attributes:
         certificate: The recomputed certificate.
         unproved: Descriptions of the contents that are not proved.
-        signature: A phrase on the signature of the bundle, such as ``none`` or ``by the key 3f…``.
 
     >>> import tempfile
     >>> import mechdesign as md
@@ -51,17 +44,15 @@ class Verified:
 
     certificate: Certificate
     unproved: tuple[str, ...]
-    signature: str = "none"
 
 
 @in_own_arithmetic
-def verify(folder: str | Path, memory: float = MEMORY_GIB, *, key: str | os.PathLike[str] | None = None) -> Certificate:
+def verify(folder: str | Path, memory: float = MEMORY_GIB) -> Certificate:
     """Verify a bundle and return the certificate that the verification computes.
 
     Args:
         folder: The folder of the bundle.
         memory: Memory limit in GiB, above 0; the memory is estimated in advance.
-        key: A file with the Ed25519 public key of the signer. Without a key, signatures are not checked.
 
     Returns:
         The certificate.
@@ -70,11 +61,9 @@ def verify(folder: str | Path, memory: float = MEMORY_GIB, *, key: str | os.Path
         CertificateError: The bundle is incomplete, malformed, or does not match its digests. A requirement is violated;
             the error contains the worst pair of secrets. A number differs from the recomputed number, or
             ``channel.csv`` contains another channel.
-        SignatureError: A key is given, and the bundle is not signed with it.
         UnverifiedError: There is no bundle, or its files cannot be opened.
         VerifierMemoryError: Verification would take more memory than the limit.
-        InputError: `memory` is not above 0, or `key` does not contain an Ed25519 public key.
-        MissingDependencyError: A key is given, and the package `cryptography` is not installed.
+        InputError: `memory` is not above 0.
 
     >>> import tempfile
     >>> import mechdesign as md
@@ -84,17 +73,16 @@ def verify(folder: str | Path, memory: float = MEMORY_GIB, *, key: str | os.Path
     ...     md.verify(f"{folder}/two").holds
     True
     """
-    return examine(folder, memory, key=key).certificate
+    return examine(folder, memory).certificate
 
 
 @in_own_arithmetic
-def examine(folder: str | Path, memory: float = MEMORY_GIB, *, key: str | os.PathLike[str] | None = None) -> Verified:
+def examine(folder: str | Path, memory: float = MEMORY_GIB) -> Verified:
     """Verify a bundle, and list its contents that are not proved.
 
     Args:
         folder: The folder of the bundle.
         memory: Memory limit in GiB, above 0.
-        key: A file with the public key of the signer, or None.
 
     Returns:
         The recomputed certificate and the unproved contents.
@@ -111,17 +99,15 @@ def examine(folder: str | Path, memory: float = MEMORY_GIB, *, key: str | os.Pat
     ...     examine(f"{folder}/two").certificate.holds
     True
     """
-    signer = None if key is None else read_public_key(key)
-    return prove(inspect(folder, memory), memory, signer)
+    return prove(inspect(folder, memory), memory)
 
 
-def prove(bundle: Bundle, memory: float = MEMORY_GIB, signer: VerifyingKey | None = None) -> Verified:
+def prove(bundle: Bundle, memory: float = MEMORY_GIB) -> Verified:
     """Verify a bundle that has been read; no file is opened again.
 
     Args:
         bundle: The bundle.
         memory: Memory limit in GiB, above 0.
-        signer: The public key of the signer, or None if signatures are not checked.
 
     Returns:
         The recomputed certificate and the unproved contents.
@@ -138,11 +124,6 @@ def prove(bundle: Bundle, memory: float = MEMORY_GIB, signer: VerifyingKey | Non
     ...     prove(read(f"{folder}/two")).certificate.holds
     True
     """
-    if signer is not None:
-        require_signed(bundle.statement, CERTIFICATE, bundle.sha256, signer)
-        signature = f"by the key {signer.identifier}"
-    else:
-        signature = describe_statement(bundle.statement, CERTIFICATE, bundle.sha256)
     table = 0 if bundle.table is None else len(bundle.table)
     require_room(proving(bundle.evidence) + table, as_bytes(memory), "verifying this bundle")
     try:
@@ -160,8 +141,7 @@ def prove(bundle: Bundle, memory: float = MEMORY_GIB, signer: VerifyingKey | Non
         claimed, true = getattr(bundle.certificate, name), getattr(found, name)
         raise CertificateError(f"the certificate claims {name} = {claimed!r}, but the files prove {true!r}")
     _require_table(bundle)
-    unproved = [*_list_unproved(bundle), *(_list_unsigned(bundle) if signer is not None else ())]
-    return Verified(found, tuple(unproved), signature)
+    return Verified(found, tuple(_list_unproved(bundle)))
 
 
 def _require_labels(bundle: Bundle) -> None:
@@ -213,10 +193,3 @@ def _list_unproved(bundle: Bundle) -> Iterator[str]:
     if bundle.unknown:
         yield f"unknown keys of {CERTIFICATE}: {', '.join(bundle.unknown)}"
     yield from (name for name in bundle.files if name not in (CHANNEL, DUAL, TABLE))
-
-
-def _list_unsigned(bundle: Bundle) -> Iterator[str]:
-    """Yield descriptions of the entries of the folder that no signature covers."""
-    if bundle.unlisted:
-        named = ", ".join(bundle.unlisted[:_MAX_NAMED]) + (", …" if len(bundle.unlisted) > _MAX_NAMED else "")
-        yield f"not signed, because {CERTIFICATE} does not list them: {named}"

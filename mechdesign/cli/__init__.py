@@ -65,7 +65,6 @@ _COMMANDS: Mapping[str, str] = {
     "design": "Design the least-cost channel, certify it and write the files.",
     "sweep": "Make a design for each of many parameter values, on one machine or a cluster.",
     "verify": "Verify a bundle, from its files alone.",
-    "sign": "Verify a bundle, and sign its certificate.",
     "inspect": "Show the contents of a bundle.",
     "compare": "Compare designs: costs, adversaries, maps side by side.",
     "attack": "Attack a channel in several ways.",

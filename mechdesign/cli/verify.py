@@ -11,11 +11,10 @@ from pathlib import Path
 import click
 import numpy as np
 
-from mechdesign.base._errors import CertificateError, InputError, UnverifiedError
+from mechdesign.base._errors import CertificateError, UnverifiedError
 from mechdesign.certify._bundle import Bundle, inspect
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._exact import exact_text
-from mechdesign.certify._keys import VerifyingKey, read_public_key
 from mechdesign.certify._memory import MEMORY_GIB
 from mechdesign.certify._stated import FORMS
 from mechdesign.certify._verify import Verified, prove
@@ -43,44 +42,33 @@ UNPROVED_ALPHA = (
     help="Limit on the memory that the verification is estimated to need.",
 )
 @click.option(
-    "--key",
-    metavar="PUBLIC",
-    type=click.Path(path_type=Path),
-    help="Ed25519 public key of the signer: the bundle must be signed with it (see `mechdesign sign`).",
-)
-@click.option(
     "--extensions",
     is_flag=True,
     help="Load requirements of other packages for their names; the proof uses only the files.",
 )
-def verify(folder: Path, as_json: bool, memory: float, key: Path | None, extensions: bool) -> None:
+def verify(folder: Path, as_json: bool, memory: float, extensions: bool) -> None:
     """Prove a bundle again, from its files alone: privacy, cost and lower bound, in exact arithmetic.
 
     The table channel.csv must contain the proved channel. Labels, places, metadata, provenance and the report are not
-    proved; the output lists those that the bundle contains. With --key, statement.json must be signed with this key and
-    be about this bundle. Without it, signatures are not checked, and the output says whether there are some.
+    proved; the output lists those that the bundle contains.
 
     The exit code is 0 if all claims hold, and 1 otherwise, with the reason and the worst pair of secrets. If nothing
     was verified, the exit code is 2 (there is no readable bundle) or 3 (more memory is needed). For a schedule, all
     designs and their ε are verified, but not the joint leakage of its releases, the α of its budgets.
     """
     with finding_extensions(extensions):
-        _verify(folder, as_json, memory, key)
+        _verify(folder, as_json, memory)
 
 
-def _verify(folder: Path, as_json: bool, memory: float, key: Path | None) -> None:
-    signer = None if key is None else read_public_key(key)
+def _verify(folder: Path, as_json: bool, memory: float) -> None:
     if is_schedule(folder):
-        if signer is not None:
-            problem, bound = "is given for a schedule, which is not signed as a whole", "one of its folders"
-            raise InputError("--key", problem, value=str(key), bound=f"given with {bound}")
         _verify_schedule(folder, as_json, memory)
         return
     require_design(folder)
-    found, verified = _prove_bundle(folder, as_json, memory, signer)
+    found, verified = _prove_bundle(folder, as_json, memory)
     if as_json:
         certificate = verified.certificate
-        said = {**certificate.to_json(), "unproved": list(verified.unproved), "signature": verified.signature}
+        said = {**certificate.to_json(), "unproved": list(verified.unproved)}
         if any(checked.radius for checked in certificate.requirements):
             from mechdesign.report._proved import describe_unbounded_pairs
             from mechdesign.synthesis._bundle import restore_problem
@@ -92,14 +80,12 @@ def _verify(folder: Path, as_json: bool, memory: float, key: Path | None) -> Non
     _show(found, verified)
 
 
-def _prove_bundle(
-    folder: Path, as_json: bool, memory: float, signer: VerifyingKey | None = None
-) -> tuple[Bundle, Verified]:
+def _prove_bundle(folder: Path, as_json: bool, memory: float) -> tuple[Bundle, Verified]:
     """Read a bundle once, and return it with the result of its verification."""
     found = None
     try:
         found = inspect(folder, memory)
-        return found, prove(found, memory, signer)
+        return found, prove(found, memory)
     except UnverifiedError as error:
         raise type(error)(f"{folder} was not verified: {error.reason}") from error
     except CertificateError as error:
@@ -242,7 +228,6 @@ def _show(found: Bundle, verified: Verified) -> None:
             console.print(f"- {part}", soft_wrap=True)
     for sentence in describe_unbounded_pairs(problem):
         console.print(f"\n{sentence}.", style="yellow", soft_wrap=True)
-    console.print(f"\nsignature: {verified.signature}", soft_wrap=True)
     console.print("\nCheck that these are the requirements, the unit and the prior that you want.")
 
 

@@ -27,7 +27,6 @@ from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._files import find_output
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.certify._statement import STATEMENT
 from mechdesign.data._budgets import Schedule
 from mechdesign.data._chain_counts import CHAIN_COUNTS
 from mechdesign.data._layout import cell, withheld, withholding
@@ -40,10 +39,10 @@ Files = Mapping[str, bytes] | Callable[[_Value], Mapping[str, bytes]]
 
 NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
-SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE, STATEMENT)
+SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
 """The files of a bundle, including its page and the statement of its signers."""
 
-SET_OF_DESIGN = (CHANNEL, DUAL, TABLE, CERTIFICATE, STATEMENT)
+SET_OF_DESIGN = (CHANNEL, DUAL, TABLE, CERTIFICATE)
 """The files of a bundle that contain the design itself, without the page."""
 
 ADD_UP = "both releases add up: anyone who has seen the first learns from both, and the sum of their budgets is spent"

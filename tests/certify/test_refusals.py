@@ -250,7 +250,6 @@ def test_what_files_cannot_hold() -> None:
         ("arrays", {"arrays": {"labels": np.array([{}], dtype=object)}}),
         ("arrays", {"arrays": {"when": np.array(["2020-01-01"], dtype="datetime64[D]")}}),
         *(("files", {"files": {name: b""}}) for name in ("channel.npz", "../x", ".hidden", "certificate.json")),
-        ("files", {"files": {"statement.json": b""}}),
         ("metadata", {"metadata": {"x": object()}}),
         ("metadata", {"metadata": {"x": float("nan")}}),
     ]

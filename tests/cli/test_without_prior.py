@@ -196,6 +196,11 @@ def test_two_priors_with_the_same_channel_give_the_same_folder(tmp_path: Path, o
     say("export", "whole", "--without-prior", "-o", "command")
     assert contents("command") == contents("ann")
     assert md.Channel.load("command/channel.npz").numerators.shape == (4, 4)
+    # An auditor who holds the public folder knows the module that an app has from the private one.
+    for form in (["--format", "js"], ["--format", "js", "--classic"]):
+        say("export", "whole", *form, "-o", "private.js")
+        say("export", "command", *form, "-o", "public.js")
+        assert Path("private.js").read_bytes() == Path("public.js").read_bytes()
 
 
 @pytest.mark.slow
