@@ -78,7 +78,8 @@ def wheel(session: nox.Session) -> None:
 def weekly(session: nox.Session) -> None:
     """Run what is too long for every change: one session after the other, all of them, whichever fail."""
     extras = ".[test,fast,dask,notebooks,lint,docs,ci,weekly]"
-    run(session, "python", "-m", "pip", "install", "--quiet", extras)
+    # Editable, so that what is tested afterwards is still this folder.
+    run(session, "python", "-m", "pip", "install", "--quiet", "--editable", extras)
     for name in WEEKLY:
         session.notify(name)
 
@@ -108,7 +109,7 @@ def accessible(session: nox.Session) -> None:
     The site is that of the session docs. Arguments after `--` go to docs/accessibility.py instead of the site.
     """
     folder = Path("build", "axe").absolute()
-    if not shutil.which("chromium") and not shutil.which("google-chrome"):
+    if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
         session.skip("Chromium is not installed")
     if not (folder / "node_modules").exists() and shutil.which("npm"):
         npm = ("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), AXE)

@@ -28,7 +28,6 @@ ROWS = PROJECT / "build" / "benchmarks"
 """The folder of raw rows, which Git ignores."""
 
 DATA = Path(os.environ.get("MECHDESIGN_DATA") or PROJECT.parent / "shared" / "data")
-SUPPORT = PROJECT / "tests" / "support"
 
 Facts = dict[str, Any]
 

@@ -1,17 +1,19 @@
-"""Run the sources of all quoted numbers again, and list the numbers that moved by more than their spread.
+"""Compute the numbers on pages again, and list those that differ from the stored ones by more than is allowed.
 
     python benchmarks/run.py [--quick] [--store] [--only NAME ...] [--list]
     python benchmarks/run.py --only NAME --with trajectories=20 steps=100
 
-- Experiments behind figures are in `papers`, with a spread for each column; their rows are stored in
-  ``notebooks/results``.
-- Measurements are those of ``docs/measure.py``, whose tables the README shows; their values are stored in
-  ``docs/results``.
+There are two kinds of entries, which `--list` names:
 
-New results are stored, but stored results are replaced only with --store. With --quick experiments run in their small
-setting, and measurements do not run. With --with, an experiment runs with other parameters than those that are stored,
-and its rows are printed. Run the script on a machine that has nothing else to do. The exit status is 1 if a number has
-moved or a source has failed, and otherwise 0.
+- An experiment of `papers` computes the rows that figures draw. Its rows are in ``notebooks/results``. Each compared
+  column has a spread, the largest difference that is allowed.
+- A measurement of ``docs/measure.py`` has values in ``docs/results``. Certified gaps may differ by a factor of 10,
+  and all other values by a factor of 2.
+
+Without --store, stored results stay as they are. Results that are missing, or that belong to other parameters or data,
+are always stored. With --quick, experiments use their small setting, and measurements do not run. With --with, an
+experiment uses the given parameters instead of its own. Its rows are printed, but not compared or stored. Run the
+script on a machine that has nothing else to do. The exit status is 1 if a number has moved or a measurement has failed.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ from papers import Experiment, StaleResultError, all_experiments
 
 DOCS = PROJECT / "docs"
 MEASUREMENTS = ("first_minute", "highs", "sizes", "bench", "peers", "same_epsilon", "requirements", "epsilons", "costs")
-# Factors by which the values of measurements may differ, for seconds and for certified gaps.
-SECONDS_SPREAD, GAP_SPREAD = 2.0, 10.0
+# The factors by which certified gaps, and all other values of measurements, may differ.
+GAP_SPREAD, OTHER_SPREAD = 10.0, 2.0
 
 
 def rerun_experiment(entry: Experiment, setting: str, store: bool) -> list[str]:
-    """Run an experiment, compare, and return the numbers that moved."""
+    """Run an experiment, compare it with its stored rows, and return the numbers that moved."""
     if entry.missing_data:
         print(f"  skipped: {', '.join(entry.missing_data)} not found; set MECHDESIGN_DATA")
         return []
@@ -52,7 +54,7 @@ def rerun_experiment(entry: Experiment, setting: str, store: bool) -> list[str]:
 
 
 def show_experiment(entry: Experiment, setting: str, changes: list[str]) -> None:
-    """Run an experiment with changed parameters, and print its rows; values are read as JSON, or else as texts."""
+    """Run an experiment with changes such as "steps=100", and print its rows; values that are not JSON are texts."""
     changed = {}
     for name, _, text in (change.partition("=") for change in changes):
         try:
@@ -69,7 +71,7 @@ def show_experiment(entry: Experiment, setting: str, changes: list[str]) -> None
 
 
 def rerun_measurement(name: str, quick: bool, store: bool) -> list[str]:
-    """Measure again, compare value by value, and return the values that moved."""
+    """Measure again, compare with the stored values, and return those that moved."""
     if quick:
         print("  skipped: it has no quick form")
         return []
@@ -89,10 +91,10 @@ def rerun_measurement(name: str, quick: bool, store: bool) -> list[str]:
 
 
 def compare_values(before: dict[str, float], after: dict[str, float]) -> list[str]:
-    """Return the names of seconds and gaps that differ by more than the factor for seconds or for gaps."""
-    moved = [f"{name} is there only once" for name in sorted(before.keys() ^ after.keys())]
+    """Return a sentence for each value that differs by more than its factor, or that only one side has."""
+    moved = [f"{name} is only stored or only measured" for name in sorted(before.keys() ^ after.keys())]
     for name in before.keys() & after.keys():
-        spread = GAP_SPREAD if name.endswith("gap") else SECONDS_SPREAD
+        spread = GAP_SPREAD if name.endswith("gap") else OTHER_SPREAD
         low, high = sorted((before[name], after[name]))
         if high > spread * low:
             moved.append(f"{name} was {before[name]:.3g} and is {after[name]:.3g}")
@@ -100,12 +102,12 @@ def compare_values(before: dict[str, float], after: dict[str, float]) -> list[st
 
 
 def main() -> int:
-    """Run the selected entries."""
+    """Run the entries that the command line asks for."""
     given = vars(options(__doc__, quick=False, store=False, only=[], list=False, **{"with": []}))
     experiments, setting = all_experiments(), "small" if given["quick"] else "full"
     names = [*experiments, *MEASUREMENTS]
     if given["list"]:
-        print(*(f"{name}: {'figures' if name in experiments else 'tables of the README'}" for name in names), sep="\n")
+        print(*(f"{name}: {'an experiment' if name in experiments else 'a measurement'}" for name in names), sep="\n")
         return 0
     unknown = [name for name in given["only"] if name not in (experiments if given["with"] else names)]
     if unknown:
@@ -127,7 +129,7 @@ def main() -> int:
     for name, found in moved.items():
         print(f"moved: {name}", *(f"  {line}" for line in found), sep="\n")
     if not moved:
-        print("nothing has moved by more than its stated spread")
+        print("no number has moved by more than is allowed")
     return 1 if moved else 0
 
 

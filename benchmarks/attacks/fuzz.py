@@ -46,6 +46,9 @@ from mechdesign.leakage.accounting import Ledger
 from mechdesign.specification._specification import Specification, parse, read_spec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
+
+from cli_examples import SPECIFICATION as LINE
 
 from attacks.garbage import changed
 from harness import options, origin, peak
@@ -68,26 +71,7 @@ class OutOfTime(BaseException):
     """A reader took more processor time than the limit."""
 
 
-SPECIFICATION = """
-title = "A line"
-[domain]
-points = [[0, 0], [1, 0], [2.5, 0.1], [3, 1]]
-unit = "km"
-labels = ["home", "work", "pub", "gym"]
-[prior]
-counts = [4, 3, 2, 1]
-[cost]
-distance = "euclidean"
-objective = "expected"
-[[privacy]]
-kind = "metric"
-epsilon = 0.7
-distance = "euclidean"
-[[privacy]]
-kind = "distortion"
-minimum = 0.2
-distance = "hamming"
-[[privacy]]
+SPECIFICATION = f"""{LINE}[[privacy]]
 kind = "threshold"
 epsilon = "3/2"
 radius = 1.5

@@ -47,6 +47,10 @@ import mutants
 import pytest
 from mutants import Mutant
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import origin
+
 HERE = Path(__file__).resolve().parent
 # A second verifier of the results, which is not part of the kernel.
 SECOND = "mechdesign/certify/second_verifier.py"
@@ -441,7 +445,7 @@ def report(found: Sequence[tuple[Mutant, str]]) -> bool:
         Counter(m.file for m, what in found if what == SURVIVED),
     )
     print(f"{'file':40} mutants  noticed   score")
-    for file, count in [*sorted(total.items()), ("all", len(found))]:
+    for file, count in [("all", len(found)), *sorted(total.items())]:
         left = kept[file] if file in total else sum(kept.values())
         print(f"{file:40} {count:7} {count - left:8} {1 - left / count:7.1%}")
     reasons, bare = explanations(), 0
@@ -501,7 +505,7 @@ def main() -> None:
     found = [(mutant, SURVIVED if known[mutant] == LEFT else known[mutant]) for mutant in chosen]
     record.replace(record.known(itertools.chain(*every.values())).items())
     drawn = f"drawn from {possible} with seed {SEED}" if given.sample else "all that there are"
-    print(f"{len(found)} mutants, {drawn}")
+    print(f"{len(found)} mutants, {drawn}; {origin()}")
     if not report(found):
         raise SystemExit(1)
 

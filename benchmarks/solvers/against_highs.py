@@ -1,19 +1,26 @@
-"""The block method, lazy rows and an approximation, compared with HiGHS on all rows.
+"""Compare the block method, other ways to give rows to HiGHS, and an approximation with HiGHS on all rows.
 
     python benchmarks/solvers/against_highs.py block [--sides 6 8 10] [--repeats 3] [--tolerance 1e-6]
     python benchmarks/solvers/against_highs.py rows [--sides 8] [--repeats 3]
     python benchmarks/solvers/against_highs.py approximation [--grid 10x8] [--radii 1.5 2.5 3.5] [--cost hamming]
 
-`block` compares the block interior-point method, with and without symmetry, with HiGHS IPX on all rows; `rows` compares
-policies for rows, all with HiGHS IPX. All pairs are bounded. Every contestant solves the same problem, and the measured
-time includes rounding and certification. The contestants take turns, and the tables show medians. For a side of 10,
-HiGHS takes two minutes and is run only once.
+The problems are those of `scenes.py`, on square grids, where every pair of secrets is bounded.
 
-`approximation` is Figure 8 of paper 004: it keeps only rows in which the two secrets, and secret and observable, lie
-within a radius. HiGHS IPX solves it without crossover. Its actual ε is the largest log-ratio per cell over *all* pairs
-with numerators above 10⁻⁶. Denominators are raised to 10⁻¹², because a zero would make ε infinite; the computed ε is
-therefore a lower bound. The exact program (joint: ε = 0.6 per cell, floor at 0.8 of the largest distortion) keeps all
-rows. The block method solves it without symmetry; the result is rounded and certified.
+- `block` compares the block interior-point method, with and without its use of symmetry, with the interior-point solver
+  of HiGHS (IPX), which is given all rows.
+- `rows` compares IPX on all rows, on the reduced rows, and on rows that are added where they are violated (lazy).
+- `approximation` leaves rows out, as Figure 8 of Shokri (2015), *Privacy Games*, does, and shows which ε remains.
+
+In `block` and `rows`, a time includes rounding and certification. The contestants take turns, and the table shows
+medians. From a side of 10 on, IPX on all rows runs only once, because it takes minutes.
+
+The approximation keeps only the rows of two secrets within a radius of each other, for observables within this radius
+of the first. In the distortion floor, only guesses within the radius of the observable count. IPX solves it without
+crossover. The ε that its channel keeps is measured over *all* pairs: it is the largest log-ratio per cell with a
+numerator above 10⁻⁶. Denominators are raised to 10⁻¹², because a zero would make ε infinite, so the
+measured ε is a lower bound. The last row of the table is the exact program with all rows. It has ε = 0.6 per cell, and
+a distortion floor at 0.8 of the largest distortion. The block method solves it without symmetry; its result is rounded
+and certified.
 """
 
 from __future__ import annotations
@@ -53,7 +60,7 @@ POLICIES: dict[str, Facts] = {rows: {"solver": "highs-ipx", "rows": rows} for ro
 
 
 def compare(contestants: dict[str, Facts], sides: list[int], repeats: int, tolerance: float) -> list[Facts]:
-    """Return a row for each contestant and problem; the first contestant is the one that others are compared with."""
+    """Return a row for each contestant and problem; the speed-up is that over the first contestant."""
     found = []
     for side in sides:
         for cost in ("euclidean", "hamming"):
@@ -85,7 +92,7 @@ def compare(contestants: dict[str, Facts], sides: list[int], repeats: int, toler
 
 
 def approximation(exact: md.Problem, distance: Array, radius: float) -> LinearProgram:
-    """Return the program with only the rows within the radius, for p (n²) and the n parts of the distortion."""
+    """Return the program with the rows within the radius; it has n² probabilities and the n parts of the distortion."""
     prior, n = exact.prior, len(exact.prior)
     near = distance <= radius
     s, t = np.nonzero(near & ~np.eye(n, dtype=bool))

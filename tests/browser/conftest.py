@@ -36,7 +36,7 @@ def site(folder):
 
 @pytest.fixture(scope="session")
 def chromium():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="the extra ci is not installed")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="the extra weekly is not installed")
     found = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if found is None:
         pytest.skip(f"none of {', '.join(PROGRAMS)} is installed")

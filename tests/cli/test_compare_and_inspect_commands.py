@@ -116,3 +116,11 @@ def test_the_claims_of_a_continuous_requirement_have_names() -> None:
         assert sum(name in line and "≤" in line for line in lines) == 1
     for axis in ("x", "y"):
         assert any(line.startswith(f"bounded, between neighbouring anchors along {axis}  ") for line in lines)
+
+
+def test_inspect_of_a_release_has_no_empty_heading() -> None:
+    policy = md.tables.Policy.full(md.tables.Domain({"x": ["a", "b"]}))
+    md.tables.release_histogram(["a", "b"], policy, epsilon=1).save("out")
+    lines = well("inspect", "out").stdout.splitlines()
+    title = next(index for index, line in enumerate(lines) if "Release from a table" in line)
+    assert lines[title + 1].strip()

@@ -97,6 +97,11 @@ def test_json_agrees_with_the_library() -> None:
     assert (unrepaired["repair"], unrepaired["exposed"]["component"]) == (None, [5])
 
 
+def test_policy_names_its_example() -> None:
+    shown = well("policy", "--example", "districts", "--no-repair").stdout
+    assert "Districts of a city" in shown.splitlines()[0]
+
+
 def test_the_policy_table_counts() -> None:
     found = facts(SPECIFICATION + '[policy]\nhull = "graph"\nrepair = "nearest"\nsupport = ["a", "c", "d", "e", "f"]\n')
     assert (found["excluded"], found["isolated"], found["disconnected"]) == ([1], [0, 2, 5], [0, 2])

@@ -18,6 +18,7 @@ import pytest
 from rows import each_row
 from scipy import sparse
 
+import mechdesign as md
 from mechdesign.data import _bounds as bounds
 from mechdesign.data._bounds import allowing_memory, max_unpacked_bytes
 from mechdesign.data._inspection import inspect_data
@@ -248,3 +249,12 @@ def test_pipes_are_refused_at_once(tmp_path: Path) -> None:
     finally:
         os.close(reader)
         os.close(writer)
+
+
+def test_lines_up_to_sixteen_megabytes_are_read(tmp_path: Path) -> None:
+    assert bounds._MAX_LINE_BYTES == 2**24
+    path = tmp_path / "wide.csv"
+    path.write_text("count," + "x" * 2**21 + "\n1,2\n")
+    with pytest.raises(InputError) as caught:
+        md.data.read_places(path, "id")
+    assert "too long" not in str(caught.value)

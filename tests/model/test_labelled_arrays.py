@@ -39,6 +39,12 @@ def test_a_prior_in_the_order_of_the_labels_is_taken_and_no_other():
         md.Problem(Labelled([0.5, 0.2, 0.3], ["c", "a", "b"]), APART, ASKED, secrets=ABC)
 
 
+def test_a_prior_with_positions_in_another_order_is_refused():
+    with pytest.raises(InputError, match="labels in another order"):
+        md.Prior(Labelled([0.5, 0.3, 0.2], [2, 0, 1]))
+    assert md.Prior(Labelled([0.5, 0.3, 0.2], [0, 1, 2])).probabilities.tolist() == [0.5, 0.3, 0.2]
+
+
 @each_row(
     ("index", "columns"),
     [(["c", "b", "a"], ["c", "b", "a"]), (["a", "b", "c"], ["a", "c", "b"]), (["b", "a", "c"], [0, 1, 2])],

@@ -110,6 +110,12 @@ def test_the_script_finds_every_member_where_it_is_drawn(script):
             assert script.eval(f"memberAt(view, {x}, {y})") == index, name
 
 
+def test_descriptions_of_maps_begin_with_their_title_if_there_is_one():
+    for title in ("", "Error"):
+        made = panel_attributes(np.array([1.0, 3.0]), None, "error", "secrets", "error", title, "km")
+        assert made["aria-label"].startswith("Error: error" if title else "error, 2 values")
+
+
 def test_arrow_keys_lead_to_neighbours(script):
     script.eval(f"var view = {json.dumps(view(KINDS['grid'], 20).data())};")
     steps = {"ArrowUp": 12, "ArrowDown": 2, "ArrowLeft": 6, "ArrowRight": 8}

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 from cli_examples import assert_wrong_usage, well
@@ -70,6 +70,18 @@ def test_limits_end_a_run_and_keep_what_was_found():
     assert "ready" in late.found
     assert "solve_s" not in late.found
     assert run_in_worker(TASK, 60.0, 1e-3, 1).ended == "memory"
+
+
+def test_a_worker_sets_an_alarm_for_its_limit(monkeypatch):
+    asked = []
+    monkeypatch.setattr(worker, "_set_alarm", asked.append)
+    monkeypatch.setattr(worker, "run", lambda task: iter(()))
+    monkeypatch.setattr(worker.threading, "Thread", lambda **_: SimpleNamespace(start=lambda: None))
+    line = b'{"time_limit": 12.5}\n'
+    monkeypatch.setattr(worker.sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(readline=lambda: line)))
+    monkeypatch.setattr(worker.os, "dup2", lambda *_: None)
+    worker.main()
+    assert asked == [12.5]
 
 
 def test_what_a_worker_cannot_do_is_an_error_and_no_crash():

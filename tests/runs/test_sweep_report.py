@@ -87,6 +87,15 @@ def test_keys_have_their_places():
         assert found.joined == (mode == "product")
 
 
+def test_truth_values_are_no_numbers_of_an_axis():
+    layouts = [
+        choose_layout({"privacy.0.name": ["a", "b", "c"], "prior.flag": flags}, "product")
+        for flags in ([False, True], ["no", "yes"], [0, 1])
+    ]
+    assert layouts[0] == layouts[1]
+    assert layouts[2] != layouts[1]
+
+
 def test_pictures_are_drawn_of_any_keys():
     for lists in (
         '"privacy.0.epsilon" = [0.1, 1, 10, 100]',

@@ -8,6 +8,7 @@ import importlib.util
 import sys
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -306,7 +307,31 @@ def _trace(kernel, layout):
 @each_row("program", PROGRAMS)
 def test_every_call_agrees_with_the_first_kernel(name, program):
     layout = lay_out(PROGRAMS[program])
-    reference, kernel = (choose(library, 0)(layout, 1) for library in ("numpy", name))
+    _assert_agrees(layout, choose(name, 0)(layout, 1))
+
+
+@pytest.fixture(scope="module")
+def uncompiled():
+    """Return the kernel of Numba with its passes left as they are written, which needs neither Numba nor a compiler."""
+    path = importlib.util.find_spec(f"{choose.__module__}.numba").origin
+    spec = importlib.util.spec_from_file_location("uncompiled_passes", path)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "numba", SimpleNamespace(njit=lambda **options: lambda function: function))
+        spec.loader.exec_module(module)
+    return module.KERNEL
+
+
+# Compiled passes warn of nothing.
+@np.errstate(all="ignore")
+@each_row("program", ["few-columns", "one-row", "joint", "worst-joint", "threshold"])
+def test_passes_for_numba_agree_with_the_first_kernel_before_they_are_compiled(uncompiled, program):
+    layout = lay_out(PROGRAMS[program])
+    _assert_agrees(layout, uncompiled(layout, 1))
+
+
+def _assert_agrees(layout, kernel):
+    reference = choose("numpy", 0)(layout, 1)
     kernel.batch = min(kernel.batch, 2)
     for (call, expected, accuracy), (_, found, _) in zip(
         _trace(reference, layout), _trace(kernel, layout), strict=True

@@ -1,4 +1,4 @@
-"""Dotted paths of keys: known keys, insertion of values, and the names of data files."""
+"""Dotted paths of keys: their steps, known keys, insertion of values, and the names of data files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 from rows import each_row
 
+from mechdesign.base._errors import keys_of
 from mechdesign.errors import SpecificationError
 from mechdesign.specification._grammar import check_key, files, schema, with_value
 
@@ -113,3 +114,14 @@ def test_files_have_no_other_names_in_the_grammar():
         and described["description"].startswith(("the file", "a file", "the folder", "a folder"))
     }
     assert named <= {"path", "budgets"}
+
+
+def test_paths_have_a_step_for_each_name_and_index():
+    for path, steps in {
+        "blood-type[1].values": ("blood-type", 1, "values"),
+        "privacy[0].epsilon": ("privacy", 0, "epsilon"),
+        "a": ("a",),
+        "a-b.c-d": ("a-b", "c-d"),
+        "folder/file.csv": ("folder/file.csv",),
+    }.items():
+        assert keys_of(path) == steps, path

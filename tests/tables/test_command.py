@@ -320,6 +320,10 @@ def test_ranges_that_share_an_end_and_columns_of_counts_are_told_of(tmp_path):
     remarks = read(tmp_path / "s.toml").remarks(tmp_path / "t.csv")
     assert "both count 2: both ends are included" in remarks[0]
     assert "the column count is not read" in remarks[1]
+    result = run("s.toml", "t.csv")
+    assert result.exit_code == 0, result.output
+    for remark in remarks:
+        assert " ".join(remark.split()) in said(result)
     (tmp_path / "s.toml").write_text(AGES + KINDS["ranges"])
     (tmp_path / "t.csv").write_text("name,age\na,1\n")
     assert read(tmp_path / "s.toml").remarks(tmp_path / "t.csv") == ()

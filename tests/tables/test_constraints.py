@@ -411,3 +411,12 @@ def test_marginal_tables_with_counts() -> None:
         ([0, 1, 0, 0], 3),
         ([0, 0, 0, 1], 4),
     ]
+
+
+def test_known_tables_are_pairs_also_for_counts_of_zero() -> None:
+    domain = Domain({"sex": ["f", "m"], "age": range(3)})
+    for table in ([0, 0], [3, 0], [2, 5]):
+        pairs = marginal_constraints(domain, ["sex"], table)
+        assert [(known, array.tolist()) for array, known in pairs] == [
+            (known, [index // 3 == row for index in range(6)]) for row, known in enumerate(table)
+        ]

@@ -12,6 +12,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.specification._table_specification import parse
 from mechdesign.tables._budget import Budget
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
@@ -176,3 +177,12 @@ def test_points_in_a_list_are_those_in_an_array() -> None:
     assert first.answers.tolist() == second.answers.tolist()
     table = md.tables.kmeans([(1, 0.5), (8, 1), (0, 0)], 2, policy, epsilon=5, iterations=2, rng=1)
     assert table.answers.tolist() == first.answers.tolist()
+
+
+def test_initial_centroids_of_a_specification_are_those_of_the_release() -> None:
+    query = parse(
+        'domain.attributes.x = { range = [0, 9] }\npolicy.kind = "full"\n'
+        'release = { kind = "kmeans", epsilon = 1000, k = 2, iterations = 1, initial = [[0.0], [1.0]] }\n'
+    ).query
+    assert np.asarray(query.initial).tolist() == [[0.0], [1.0]]
+    assert (query.k, query.iterations) == (2, 1)

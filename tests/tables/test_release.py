@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -262,3 +264,18 @@ def test_attributes_of_any_name_are_saved_and_read_again(tmp_path: Path) -> None
             assert getattr(again, column).tolist() == getattr(released, column).tolist(), name
         headings = next(csv.reader((tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()))
         assert len(set(headings)) == len(headings) == 6
+
+
+def test_each_answer_stands_beside_its_label() -> None:
+    policy = Policy.full(Domain({"x": ["a", "b", "c"]}))
+    found = md.tables.release_histogram(["a"] * 5 + ["c"] * 9, policy, epsilon=1000, rng=1)
+    cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", found._repr_html_())
+    for label, answer in zip("abc", found.answers.tolist(), strict=True):
+        assert cells[cells.index(label) + 1] == f"{answer:.4g}", cells
+
+
+def test_texts_are_cells_for_every_reader_of_csv() -> None:
+    for text in ("a\rb", "a\nb", "a,b", 'a"b', "plain", " a "):
+        [[cell]] = list(csv.reader(io.StringIO(f"{release._quote(text)}\r\n", newline="")))
+        assert cell == text
+        assert (release._quote(text)[0] == '"') == any(mark in text for mark in ',"\r\n')

@@ -15,6 +15,7 @@ from mechdesign.tables._domain import Domain
 from mechdesign.tables._files import load
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._linear import release_histogram
+from mechdesign.tables._strategies._classical import build_hierarchical_levels, build_ordered_hierarchical_levels
 from mechdesign.tables._strategies._strategy import half_widths
 from mechdesign.tables._workload import as_workload, strategy
 
@@ -272,3 +273,16 @@ def test_the_limit_is_one_of_continuous_noise() -> None:
     for epsilon, passes in ((1, False), (10, True)):
         errors = release_histogram([0], _POLICY, epsilon).standard_errors
         assert ((errors**2).sum() < limit(epsilon=epsilon)) == passes
+
+
+def test_levels_of_trees_are_blocks_of_each_width_below_theta() -> None:
+    for size, theta, fanout in ((16, 4, 2), (16, 4, 4), (16, 5, 2), (27, 9, 3), (10, 2, 2)):
+        levels = build_ordered_hierarchical_levels(size, theta, fanout)
+        widths = [fanout**power for power in range(20) if fanout**power < theta]
+        assert len(levels) == 1 + len(widths)
+        for level, width in zip(levels[1:], widths[::-1], strict=True):
+            assert level.sum(axis=1).max() == width
+            assert (level.sum(axis=0) == 1).all()
+    for size, fanout in ((16, 2), (16, 4), (17, 2), (27, 3)):
+        levels = build_hierarchical_levels(size, fanout)
+        assert len(levels) == 1 + sum(fanout**power < size for power in range(20))

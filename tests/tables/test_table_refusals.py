@@ -159,7 +159,10 @@ def test_constraints() -> None:
             "constraints": [lambda given=given: Policy.full(four, constraints=given) for given in (5, "text")],
             "constraints[0]": [
                 lambda row=row: constrained(row)
-                for row in ([0, 1], list("abcd"), (good, 1.5), (good, True), (good, 10**12))
+                for row in (
+                    *([0, 1], list("abcd"), (good, 1.5), (good, True), (good, 10**12)),
+                    *([], [good, good, good], (good, 1, 2)),
+                )
             ],
             "constraints[0][2]": [lambda: constrained([0, 1, 2, 0])],
             "constraints[0][1]": [lambda: constrained([0, 0.5, 0, 0])],
@@ -413,37 +416,42 @@ def test_reading_a_cumulative_histogram() -> None:
     )
 
 
-@pytest.mark.slow
-def test_strategies_and_workloads() -> None:
-    line, seven = Policy.full(SIX), Domain({"x": range(7)})
-
-    def strategy(**arguments: Any) -> object:
-        return B.strategy(**{"workload": "ranges", "policy": line, **arguments})
-
+def test_workloads() -> None:
+    seven = Domain({"x": range(7)})
     refused(
         {
-            "workload": each(
-                strategy, *[{"workload": rows} for rows in (np.ones((2, 5)), "quantiles", np.zeros((0, 6)), None)]
-            )
-            + [
+            "workload": [
                 lambda given=given: as_workload(given, seven)
                 for given in (
                     *("deciles", np.ones((2, 6)), np.zeros((0, 7)), [], np.full((1, 7), np.nan), [[1e200] * 7]),
                     *([[1e-200] * 7], [["a"] * 7], np.ones((2, 2, 7)), identity(6)),
                 )
             ],
+            "workload[0]": [lambda pair=pair: as_workload([pair], seven) for pair in ((0, 7), (0, 1, 2), (0.5, 2))],
+            "workload[1]": [lambda: as_workload([(0, 1), (3, 2)], seven)],
+            "ways": each(lambda ways: marginals(TABLE, ways), 0, 4, [], "age", [["height"]]),
+        }
+    )
+
+
+def test_strategies() -> None:
+    def strategy(**arguments: Any) -> object:
+        return B.strategy(**{"workload": "ranges", "policy": Policy.full(SIX), **arguments})
+
+    refused(
+        {
+            "workload": each(
+                strategy, *[{"workload": rows} for rows in (np.ones((2, 5)), "quantiles", np.zeros((0, 6)), None)]
+            ),
             "noise": each(strategy, {"noise": "cauchy"}),
             "kind": each(strategy, {"kind": "best"}, {"kind": "ordered-hierarchical"}),
             "policy": each(
                 strategy,
                 {"policy": "full"},
                 {"policy": Policy.full(SIX, constraints=[np.arange(6) < 3])},
-                {"policy": Policy.full(Domain({"x": range(5000)}))},
+                {"policy": Policy.full(Domain({"x": range(2049)}))},
             ),
             "tolerance": each(strategy, {"tolerance": 0}),
-            "workload[0]": [lambda pair=pair: as_workload([pair], seven) for pair in ((0, 7), (0, 1, 2), (0.5, 2))],
-            "workload[1]": [lambda: as_workload([(0, 1), (3, 2)], seven)],
-            "ways": each(lambda ways: marginals(TABLE, ways), 0, 4, [], "age", [["height"]]),
         }
     )
 

@@ -11,6 +11,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.errors import InputError
+from mechdesign.specification._table_specification import parse
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policies._graphs import LARGEST_ARRAY, require_room
 from mechdesign.tables._policy import Policy
@@ -151,3 +152,14 @@ def test_laplace_strategies_are_found_where_budgets_of_levels_vanish(kind):
     low, high = release.labels["first"], release.labels["last"]
     true = [sum(low_ <= x <= high_ for x in (3, 3, 60)) for low_, high_ in zip(low, high, strict=True)]
     np.testing.assert_allclose(release.answers, true, atol=1e-3)
+
+
+def test_a_long_label_counts_in_the_estimate_of_the_answers():
+    sizes = []
+    for length in (1, 1000):
+        spec = parse(
+            f'domain.attributes.x = {{ values = ["{"a" * length}", "b"] }}\npolicy.kind = "full"\n'
+            'release = { kind = "histogram", epsilon = 1 }\n'
+        )
+        sizes.append(spec.table.size(spec.domain, None)[1])
+    assert sizes[1] - sizes[0] == 999

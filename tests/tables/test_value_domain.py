@@ -100,3 +100,10 @@ def test_the_nearest_value_is_nearest(points: list[tuple[float, float]]) -> None
         a, b = BOX.value(index)
         assert abs(x - a) == min(abs(x - value) for value in range(0, 10, 2))
         assert abs(y - b) == min(abs(y - value) for value in (0.5, 1.0, 4.0))
+
+
+def test_values_in_any_order_are_nearest_by_their_size() -> None:
+    asked = np.array([10.0, 29.0, 19.0, 14.9, 15.1, 34.9])
+    for values in ([30, 10, 20], [10, 20, 30], [20, 30, 10]):
+        nearest = [int(np.abs(np.array(values) - each).argmin()) for each in asked]
+        assert Domain({"x": values}).attributes[0].nearest_codes(asked, "data").tolist() == nearest, values
