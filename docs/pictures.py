@@ -19,10 +19,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import mechdesign as md
-from mechdesign.measures._delta import find_delta
 from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _leakage_figures as plots
-from mechdesign.report._distance_figure import draw_epsilons
 from mechdesign.report._graph_figures import GraphMarks, policy_picture
 from mechdesign.report._maps import draw, panel_size, scale_bar
 from mechdesign.report._scales import probability_scale
@@ -86,26 +84,6 @@ def attack() -> Figure:
     made = md.design(md.Problem(prior, DISTANCE, [md.MetricPrivacy(0.5, DISTANCE)]), tolerance=1e-5)
     best = md.attack.optimal(made.channel, prior, DISTANCE)
     return plot.error_picture(best.per_secret, prior.probabilities, GRID, "km")
-
-
-def phones() -> Figure:
-    """Show ε and δ by distance of two rules of phones, and of a certified channel with the same mean error."""
-    page, radii = run_page("phones"), [0.5, 1, 1.5, 2, 3, 4, 5]
-    names = ("browser, 5 km", "Android, 2 km", "certified, ε = 1.4 per km")
-    audits = dict(zip(names, (page["browser"], page["android"], page["certified"]), strict=True))
-    figure = new_figure(9.0, 3.6)
-    left, right = figure.subplots(1, 2)
-    draw_epsilons(left, audits, radii)
-    for style, found in zip(("o-", "s--", "^-."), audits.values(), strict=True):
-        colour = next(line.get_color() for line in left.lines if line.get_marker() == style[0])
-        delta = [find_delta(found, page["RATE"], radius) for radius in radii]
-        right.plot(radii, delta, style, color=colour, markersize=5)
-    right.set_xlim(left=0)
-    right.set_xlabel(left.get_xlabel())
-    right.set_ylabel(f"δ at ε = {page['RATE']} per km")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    headline(figure, "Only the certified channel, whose mean error is that of Android, has a guarantee")
-    return figure
 
 
 def leakage() -> Figure:
@@ -245,7 +223,6 @@ def week() -> Figure:
 PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {
     "channels": (channels, "png"),
     "attack": (attack, "png"),
-    "phones": (phones, "png"),
     "leakage": (leakage, "png"),
     "budgets": (budgets, "png"),
     "policy": (policy, "png"),

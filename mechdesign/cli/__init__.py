@@ -17,13 +17,11 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from inspect import unwrap
 from typing import Any, NoReturn
 
 import click
 
 from mechdesign.base._dependencies import explain_missing
-from mechdesign.base._docstrings import docstring
 from mechdesign.base._errors import (
     BracketWarning,
     CacheWarning,
@@ -141,7 +139,6 @@ class _Commands(click.Group):
             return None
         module, function = _LOCATIONS.get(name, (name, name))
         command: click.Command = getattr(importlib.import_module(f"mechdesign.cli.{module}"), function)
-        _restore_help(command)
         return command
 
     def resolve_command(
@@ -151,10 +148,6 @@ class _Commands(click.Group):
         if args[0] not in _COMMANDS and close and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _restore_help(self)
-        super().format_help_text(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -256,14 +249,6 @@ def _convert_memory_errors() -> Iterator[None]:
         if getattr(error, "errno", None) == errno.ENOMEM or _OUT_OF_MEMORY.search(str(error)):
             raise MemoryError from error
         raise
-
-
-def _restore_help(command: click.Command) -> None:
-    """Set the help of a command and its subcommands from docstrings that Python has stripped."""
-    if command.help is None and command.callback is not None:
-        command.help = docstring(unwrap(command.callback)) or None
-    for inner in command.commands.values() if isinstance(command, click.Group) else ():
-        _restore_help(inner)
 
 
 def _stop() -> NoReturn:

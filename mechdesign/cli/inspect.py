@@ -23,7 +23,6 @@ from mechdesign.cli._console import (
     show_next,
     table,
 )
-from mechdesign.data._maps import read_outline
 from mechdesign.model._channel import Channel
 from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._origin import STANDS_IN
@@ -149,16 +148,12 @@ _MOST = 5
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--report", "page", metavar="FILE.html", type=click.Path(path_type=Path),
-    help="Write the report again, for example with an outline.",
-)  # fmt: skip
-@click.option(
-    "--outline", "outline", metavar="FILE.geojson", type=click.Path(path_type=Path),
-    help="Draw the lines and borders in a GeoJSON file on the maps of the report.",
+    help="Write the report again.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @memory_option
 @show_values_option
-def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool) -> None:
+def inspect(folder: Path, page: Path | None, as_json: bool) -> None:
     """Show the contents of a folder written by `mechdesign design`: secrets, prior, answers, certificate, files.
 
     For a folder written by `mechdesign table`, show the answers, the protected values and the spent budget. A warning
@@ -166,13 +161,6 @@ def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool
 
     Nothing is proved here: use `mechdesign verify`.
     """
-    if outline is not None and page is None:
-        raise InputError(
-            "--outline",
-            "is given without --report",
-            value=str(outline),
-            bound="--report PAGE.html, the page with the map",
-        )
     if page is None and (folder / ANSWERS).is_file():
         show_release(folder, as_json)
         return
@@ -185,8 +173,7 @@ def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool
     if page is not None:
         from mechdesign.report._design_page import html
 
-        lines = None if outline is None else read_outline(outline)
-        write_output(page, [html(problem, design.channel, certificate, design.origin, lines).encode()])
+        write_output(page, [html(problem, design.channel, certificate, design.origin).encode()])
     if as_json:
         found: dict[str, Any] = {"title": problem.title, **facts, "files": files, "certificate": certificate.to_json()}
         say_json(found)

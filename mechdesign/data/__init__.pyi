@@ -8,8 +8,6 @@ from ._budgets import write_budgets as write_budgets
 from ._layout import reading_as as reading_as
 from ._left_out import LeftOut as LeftOut
 from ._left_out import RowError as RowError
-from ._maps import Outline as Outline
-from ._maps import read_outline as read_outline
 from ._matrices import read_chain_matrix as read_chain_matrix
 from ._matrices import read_labelled as read_labelled
 from ._matrices import read_matrix as read_matrix

@@ -1,23 +1,19 @@
-"""Read places from tables, and outlines from GeoJSON files."""
+"""Read places from tables."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.data import _left_out as reasons
-from mechdesign.data._bounds import content_of
 from mechdesign.data._degrees import error_of, errors_at, place_in, say_beyond, within_180
-from mechdesign.data._layout import cell, names_of, withholding
+from mechdesign.data._layout import cell, names_of
 from mechdesign.data._left_out import MOST_LEFT_OUT, LeftOut, RowError
 from mechdesign.data._text import (
     as_float,
@@ -26,117 +22,8 @@ from mechdesign.data._text import (
     plain_numbers,
     read_columns,
     read_rows,
-    unreadable,
 )
 from mechdesign.model._locate import DEGREES, Axes
-
-# Nesting depth of the lists of positions in each geometry type.
-_DEPTHS = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}
-_MEMBERS = {"FeatureCollection": "features", "GeometryCollection": "geometries"}
-
-
-@dataclass(frozen=True, eq=False)
-class Outline:
-    """Lines on a map.
-
-    Attributes:
-        lines: Arrays of shape (k, 2): longitude and latitude in degrees, or x and y on the plane.
-
-    >>> Outline((np.array([[7.4, 46.9], [7.5, 47.0]]),)).lines[0].shape
-    (2, 2)
-    """
-
-    lines: tuple[Floats, ...]
-
-
-@withholding()
-def read_outline(path: str | Path) -> Outline:
-    """Read the lines, and the borders of polygons, from a GeoJSON file; points are ignored.
-
-    Args:
-        path: GeoJSON file.
-
-    Returns:
-        The lines, in the coordinates of the file.
-
-    Raises:
-        InputError: The file cannot be read, is not GeoJSON, or has no lines.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "river.json")
-    ...     _ = file.write_text('{"type": "LineString", "coordinates": [[7.4, 46.9], [7.5, 47.0]]}')
-    ...     read_outline(file).lines[0].tolist()
-    [[7.4, 46.9], [7.5, 47.0]]
-    """
-    file = Path(path)
-    try:
-        document = json.loads(content_of(file).decode("utf-8"))
-    except OSError as error:
-        raise unreadable(file, error) from error
-    except RecursionError:
-        raise InputError(str(file), "is nested too deeply", bound="a GeoJSON file") from None
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(str(file), f"is not JSON ({error})", bound="a GeoJSON file") from None
-    try:
-        lines = tuple(_lines(document, str(file)))
-    except RecursionError:
-        raise InputError(str(file), "is nested too deeply", bound="a GeoJSON file") from None
-    if not lines:
-        raise InputError(str(file), "contains no line", bound="lines or polygons")
-    return Outline(lines)
-
-
-def _lines(given: Any, path: str) -> Iterator[Floats]:
-    kind = given.get("type") if isinstance(given, dict) else None
-    if kind in _MEMBERS:
-        members = given.get(_MEMBERS[kind])
-        if not isinstance(members, list):
-            raise InputError(f"{path}, {kind}", f"has no list of {_MEMBERS[kind]}", bound="GeoJSON")
-        for index, member in enumerate(members):
-            yield from _lines(member, f"{path}, {_MEMBERS[kind]}[{index}]")
-    elif kind == "Feature":
-        if given.get("geometry") is not None:
-            yield from _lines(given["geometry"], path)
-    elif kind in _DEPTHS:
-        yield from _positions(given.get("coordinates"), _DEPTHS[kind], path)
-    elif kind not in ("Point", "MultiPoint"):
-        raise InputError(
-            path,
-            "is not a supported GeoJSON object",
-            value=_kind(kind),
-            bound=f"one of {', '.join((*_MEMBERS, *_DEPTHS))}",
-        )
-
-
-def _kind(given: object) -> str:
-    """Return the text that an error shows for the type of an object: a masked string, or its Python type."""
-    return cell(given) if isinstance(given, str) else type(given).__name__
-
-
-def _line(given: Any) -> Floats | None:
-    try:
-        # Ignore the altitude that a position may have.
-        return np.array([position[:2] for position in given], dtype=np.float64)
-    except (TypeError, ValueError, IndexError):
-        return None
-
-
-def _positions(given: Any, depth: int, path: str) -> Iterator[Floats]:
-    if depth and isinstance(given, list):
-        for index, part in enumerate(given):
-            yield from _positions(part, depth - 1, f"{path}[{index}]")
-        return
-    line = _line(given)
-    if line is None:
-        raise InputError(path, "contains no positions", bound="lists of two or three numbers")
-    if line.ndim != 2 or line.shape[1] != 2 or not np.isfinite(line).all():
-        raise InputError(path, "contains no positions", bound="lists of two or three finite numbers")
-    if len(line) > 1:
-        yield line
-
 
 Suits = Callable[[list[str]], bool]
 

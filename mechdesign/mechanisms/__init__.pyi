@@ -1,4 +1,3 @@
-from ._approximate_location import ApproximateLocation as ApproximateLocation
 from ._discrete import DiscreteGaussian as DiscreteGaussian
 from ._discrete import DiscreteLaplace as DiscreteLaplace
 from ._discrete import DiscreteNoise as DiscreteNoise

@@ -255,7 +255,6 @@ class Panel:
         name: Identifier of the panel on a page (its ``gid``).
         mark: Index of a member that is outlined.
         cross: Place that is marked by a cross, in the unit of the domain.
-        outline: Outline to draw: the identifier of an SVG path of the page, a space, and the height of the path's box.
     """
 
     domain: Domain | None
@@ -264,11 +263,10 @@ class Panel:
     name: str
     mark: int | None = None
     cross: tuple[float, float] | None = None
-    outline: str = ""
 
 
 @in_report_style
-def prior_picture(prior: ArrayLike, secrets: Domain | None = None, outline: str = "") -> Figure:
+def prior_picture(prior: ArrayLike, secrets: Domain | None = None) -> Figure:
     """Show the prior (n,) of the secrets, and the secrets of probability 0."""
     probabilities = np.asarray(prior, dtype=np.float64)
     scale = probability_scale(probabilities, "prior probability")
@@ -277,7 +275,7 @@ def prior_picture(prior: ArrayLike, secrets: Domain | None = None, outline: str 
     figure = new_figure(max(width + 0.9 + wider, 4.5), height + 1.25 + higher)
     axes = figure.subplots()
     axes.set_gid(on_page_only("prior"))
-    maps.draw(axes, secrets, probabilities, scale, outline=outline)
+    maps.draw(axes, secrets, probabilities, scale)
     if maps.is_map(secrets):
         maps.scale_bar(figure, [axes], scale, height)
     if (probabilities == 0).any():
@@ -304,7 +302,6 @@ def outputs_picture(
     secrets: Domain | None = None,
     observables: Domain | None = None,
     count: int = _MOST_PANELS,
-    outline: str = "",
 ) -> Figure:
     """Show the rows p(·|s) of a channel (n, m) for the `count` most likely secrets; each panel marks its secret."""
     channel, probabilities = np.asarray(matrix, dtype=np.float64), np.asarray(prior, dtype=np.float64)
@@ -319,7 +316,6 @@ def outputs_picture(
             f"row-{index}",
             _own_place(secrets, observables, index),
             _place_elsewhere(secrets, observables, index),
-            outline,
         )
         for index in chosen
     ]
@@ -344,7 +340,7 @@ def panels_picture(panels: Sequence[Panel], scale: Scale, finding: str, zero: st
     axes = figure.subplots(lines, columns, squeeze=False, sharex=alike, sharey=alike)
     for shown, panel in zip(axes.flat, panels, strict=False):
         shown.set_gid(on_page_only(panel.name))
-        maps.draw(shown, panel.domain, panel.values, scale, mark=panel.mark, ticks=False, outline=panel.outline)
+        maps.draw(shown, panel.domain, panel.values, scale, mark=panel.mark, ticks=False)
         if panel.cross is not None:
             for colour, thickness, size in (("black", 4.0, 9), ("white", 1.8, 8)):
                 style: dict[str, Any] = {"color": colour, "markersize": size, "markeredgewidth": thickness}
@@ -367,20 +363,19 @@ def panels_picture(panels: Sequence[Panel], scale: Scale, finding: str, zero: st
     return figure
 
 
-def secret_picture(shown: ExplorerData, outlines: tuple[str, str] = ("", "")) -> Figure:
+def secret_picture(shown: ExplorerData) -> Figure:
     """Show the probability of each answer for one secret, and the adversary's mean posterior belief in each secret."""
     secrets = shown.secrets.domain
     answers = secrets if shown.same else shown.answers.domain
     own = shown.first if shown.same else None
     panels = [
-        Panel(answers, shown.matrix[shown.first], "Its answers", "answers", own, outline=outlines[1]),
+        Panel(answers, shown.matrix[shown.first], "Its answers", "answers", own),
         Panel(
             secrets,
             shown.beliefs[shown.first],
             "Secrets confused with this secret",
             "beliefs",
             shown.first,
-            outline=outlines[0],
         ),
     ]
     zero = "never" if (shown.matrix == 0).any() or (shown.beliefs == 0).any() else ""
@@ -398,9 +393,7 @@ def outputs_finding(rows: ArrayLike) -> str:
 
 
 @in_report_style
-def error_picture(
-    per_secret: ArrayLike, prior: ArrayLike, secrets: Domain | None = None, unit: str = "", outline: str = ""
-) -> Figure:
+def error_picture(per_secret: ArrayLike, prior: ArrayLike, secrets: Domain | None = None, unit: str = "") -> Figure:
     """Show the expected error of the best attack for each secret, on a map and against the prior.
 
     `per_secret` (n,) is E_s, the error expected if the secret is s; `prior` (n,) is the adversary's prior.
@@ -421,7 +414,7 @@ def error_picture(
         left, right = figure.subplots(2, 1, height_ratios=[height + higher, 2.2])
     left.set_gid(on_page_only("error"))
     right.set_gid(on_page_only("scatter"))
-    maps.draw(left, secrets, errors, scale, outline=outline)
+    maps.draw(left, secrets, errors, scale)
     if maps.is_map(secrets):
         maps.scale_bar(figure, [left], scale, height)
     _against_prior(right, errors, probabilities, scale, mean, unit)

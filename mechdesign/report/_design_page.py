@@ -15,7 +15,6 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._dithering import EUCLIDEAN, Dithered
 from mechdesign.certify._revealed import revealed
-from mechdesign.data._maps import Outline
 from mechdesign.graphs._builders import edge_array
 from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, baselines, reference_costs
@@ -30,7 +29,7 @@ from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _graph_figures as policy
 from mechdesign.report._channel_figures import most_likely, secret_title
 from mechdesign.report._design_tables import adversaries_table, list_requirement_bars, side_by_side, summary
-from mechdesign.report._explorer import collect_explorer_data, data_block, outline_path, panel_attributes, view
+from mechdesign.report._explorer import collect_explorer_data, data_block, panel_attributes, view
 from mechdesign.report._guarantee import describe_design
 from mechdesign.report._headlines import describe_limits, design_headline, write_achieved
 from mechdesign.report._pages import Strong, figure, panels, render
@@ -49,11 +48,10 @@ def html(
     channel: Channel,
     certificate: Certificate,
     origin: Origin | None = None,
-    outline: Outline | None = None,
 ) -> str:
     """Return the report on a channel as one self-contained page.
 
-    `origin` describes the source of the problem's data. An `outline` is drawn on the maps. Equal values give equal
+    `origin` describes the source of the problem's data.  Equal values give equal
     text. Titles and labels may contain any text, which is escaped in the HTML. Raises `InputError` if the channel or
     the certificate belongs to another problem.
     """
@@ -91,7 +89,7 @@ def html(
         "secret": shlex.quote(plain(problem.secrets.labels[index]) if problem.secrets is not None else str(index)),
     }
     with report_style():
-        facts |= _pictures(problem, channel, certificate, outline, compared)
+        facts |= _pictures(problem, channel, certificate, compared)
     return render("design.html", **facts)
 
 
@@ -221,7 +219,6 @@ def _pictures(
     problem: Problem,
     channel: Channel,
     certificate: Certificate,
-    outline: Outline | None,
     compared: Sequence[Baseline],
 ) -> dict[str, object]:
     """Return the figures of a page, and the data of its maps for the script."""
@@ -231,12 +228,7 @@ def _pictures(
     n, m = channel.numerators.shape
     same = domain is secrets if secrets is not None else domain is None and n == m
     views = view(secrets, n), view(domain, m)
-    paths = [outline_path(outline, each) for each in views]
     shown = collect_explorer_data(*views, channel.matrix, prior, int(most_likely(prior, 1)[0]), same)
-    own, other = (
-        f"outline-{side} {each.height:.6g}" if path else ""
-        for side, each, path in zip(("secrets", "answers"), views, paths, strict=True)
-    )
     side = "secrets" if same else "answers"
     each = "probability of each answer"
     unit, wrong = measured.unit, "adversary’s expected error" + (f" ({measured.unit})" if measured.unit else "")
@@ -259,18 +251,18 @@ def _pictures(
             "cost", "Cost",
         ),
         panels(
-            draw(plot.prior_picture, prior, secrets, own), "prior",
+            draw(plot.prior_picture, prior, secrets), "prior",
             parts={"prior": panel_attributes(prior, secrets, "prior", "secrets", "prior probability")},
         ),
         panels(
-            draw(plot.outputs_picture, channel.matrix, prior, secrets, domain, outline=other), "answers",
+            draw(plot.outputs_picture, channel.matrix, prior, secrets, domain), "answers",
             parts={
                 f"row-{index}": panel_attributes(channel.matrix[index], domain, f"row {index}", side, each, title)
                 for index, title in rows.items()
             },
         ),
         panels(
-            draw(plot.secret_picture, shown, (own, other)), "secret",
+            draw(plot.secret_picture, shown), "secret",
             parts={
                 "answers": panel_attributes(row, domain, "answers", side, each, "Its answers"),
                 "beliefs": panel_attributes(
@@ -280,7 +272,7 @@ def _pictures(
             },
         ),
         panels(
-            draw(plot.error_picture, errors, prior, secrets, unit, own), "error",
+            draw(plot.error_picture, errors, prior, secrets, unit), "error",
             parts={
                 "error": panel_attributes(errors, secrets, "error", "secrets", wrong, unit=unit),
                 "scatter": {"role": "img", "aria-label": plain(
@@ -292,7 +284,6 @@ def _pictures(
     )  # fmt: skip
     return {
         "pictures": {picture["name"]: picture for picture in pictures},
-        "outlines": {f"outline-{side}": path for side, path in zip(("secrets", "answers"), paths, strict=True) if path},
         "data": data_block(shown, {"prior": (prior, "%"), "error": (errors, plain(unit))}),
         "measured": measured.name or "error as given",
         "some": "" if shown.rows()[1] else len(shown.rows()[0]),

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats
-from mechdesign.data._maps import Outline
 from mechdesign.model._domain import Domain
 from mechdesign.model._words import clip, percent, plain, short
 from mechdesign.report import _maps as maps
-from mechdesign.report._maps import LONGEST, extent, plane_of
+from mechdesign.report._maps import LONGEST, extent
 from mechdesign.report._scales import LEVELS, Scale, probability_scale
 
 WIDTH = 1000.0
@@ -74,11 +73,6 @@ class View:
             found["centres"] = [[float(f"{value:.6g}") for value in point] for point in domain.points.tolist()]
             found["unit"] = plain(domain.unit)
         return found
-
-    def onto(self, points: Floats) -> Floats:
-        """Return the positions of `points` (k, 2), in the unit of the domain, in the box of a map."""
-        assert self.domain is not None
-        return _onto(self.domain, self.height, points)
 
 
 def view(domain: Domain | None, size: int) -> View:
@@ -273,46 +267,3 @@ def _block(data: dict[str, Any]) -> str:
 def _round_numbers(values: ArrayLike) -> Sequence[float | None]:
     """Return numbers rounded to five digits, enough for the page; None replaces infinite numbers."""
     return [float(f"{value:.5g}") if np.isfinite(value) else None for value in np.asarray(values, dtype=np.float64)]
-
-
-_MOST_POINTS = 12_000
-
-
-def outline_path(outline: Outline | None, view: View) -> str:
-    """Return the SVG path of an outline in the box of a map, or "" without a map or if the outline is outside.
-
-    Degrees are projected as in the domain; without degrees, the numbers are x and y. Points that the eye cannot
-    distinguish are left out; with very many points, the least distance between points grows.
-    """
-    if outline is None or view.domain is None or view.form == "bars":
-        return ""
-    lines = [view.onto(plane_of(view.domain, line)) for line in outline.lines]
-    lines = [part for line in lines for part in _clip_line(line, view.height)]
-    apart = 1.5
-    while sum(map(len, thinned := [_thin_line(line, apart) for line in lines])) > _MOST_POINTS:
-        apart *= 1.5
-    return "".join(_path(line) for line in thinned)
-
-
-def _clip_line(line: Floats, height: float) -> list[Floats]:
-    """Return the pieces of a line with segments that may cross the box."""
-    box = np.array([WIDTH, height])
-    low, high = np.minimum(line[1:], line[:-1]), np.maximum(line[1:], line[:-1])
-    near = ((high >= 0) & (low <= box)).all(axis=1)
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], near, [False])).astype(np.int8)))
-    return [line[start : end + 1] for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)]
-
-
-def _thin_line(line: Floats, apart: float) -> Floats:
-    kept = [0]
-    for index in range(1, len(line) - 1):
-        if np.abs(line[index] - line[kept[-1]]).max() >= apart:
-            kept.append(index)
-    return line[[*kept, len(line) - 1]]
-
-
-def _path(line: Floats) -> str:
-    # Far corners need not be exact, since they are outside the box.
-    points = np.rint(np.clip(line, -20 * WIDTH, 20 * WIDTH)).astype(np.int64)
-    x, y = points[0].tolist()
-    return f"M{x} {y}l" + " ".join(f"{dx} {dy}" for dx, dy in np.diff(points, axis=0).tolist())

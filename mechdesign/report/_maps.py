@@ -19,7 +19,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from mechdesign.base._arrays import Floats
 from mechdesign.model._domain import Domain, Grid
-from mechdesign.model._locate import wrap_longitudes
 from mechdesign.model._words import clip, short
 from mechdesign.report._canvas import Cells, Numbers
 from mechdesign.report._scales import LEVELS, Scale
@@ -103,18 +102,6 @@ def degree_ticks(domain: Domain, most: int = 5) -> tuple[list[tuple[float, str]]
             for shown in [angle if angle <= 180 else angle - 360]
         ])  # fmt: skip
     return sides[0], sides[1]
-
-
-def plane_of(domain: Domain, positions: Floats) -> Floats:
-    """Return longitudes and latitudes (k, 2) in the unit of the domain; without degrees, return them unchanged."""
-    degrees = _degrees(domain)
-    if degrees is None:
-        return positions
-    (start_x, per_x), (start_y, per_y) = degrees
-    assert domain.coordinates is not None
-    west, east = (float(end) for end in (domain.coordinates[:, 1].min(), domain.coordinates[:, 1].max()))
-    positions = np.column_stack((wrap_longitudes(positions[:, 0], west, east), positions[:, 1]))
-    return (positions - [start_x, start_y]) * [per_x, per_y]
 
 
 def _degrees(domain: Domain) -> tuple[tuple[float, float], tuple[float, float]] | None:
@@ -234,13 +221,11 @@ def draw(
     *,
     mark: int | None = None,
     ticks: bool = True,
-    outline: str = "",
 ) -> None:
     """Draw `values` (n,) for the n members of a domain, and mark one member.
 
     Cells and points get the colours of `scale`, and bars show its unit. If the scale has no colour for zeros, cells
     with 0 are hatched, points are hollow, and bars are replaced by hollow dots. `ticks` enables the numbers along maps.
-    An `outline` consists of the identifier of an SVG path of the page, a space, and the height of the path's box.
     """
     axes.patch.set_gid(on_page_only("box"))
     form = kind(domain)
@@ -261,8 +246,6 @@ def draw(
         _ruler(axes, domain.unit, float(np.ptp(axes.get_xlim())), below=not ticks)
     if mark is not None:
         mark_place(axes, domain, mark)
-    if outline:
-        axes.add_patch(Rectangle((0, 0), 1, 1, transform=axes.transAxes, gid=f"outline {outline}", zorder=4))
 
 
 def mark_place(axes: Axes, domain: Domain, index: int) -> None:

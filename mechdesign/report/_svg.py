@@ -105,14 +105,11 @@ def _clean(element: Element, page: _Page) -> Iterator[Element]:
     SVG inside HTML needs no namespaces, and uses ``href`` for links.
     """
     tag, identity = _local(element.tag), element.get("id", "")
-    kind, _, more = identity.partition(" ")
+    kind = identity.partition(" ")[0]
     if tag in ("metadata", "style") or kind == "headline":
         return
     if tag == "g" and identity in ("values", "ramp"):
         yield _members(element, kind)
-        return
-    if tag == "g" and kind == "outline":
-        yield _outline(element, *more.split())
         return
     if tag == "g" and kind == "box":
         (path,) = element
@@ -219,17 +216,6 @@ def _members(group: Element, kind: str) -> Element:
             drawn.setdefault(colour, []).append(corner.replace(".0", ""))
     for colour, shapes in drawn.items():
         ElementTree.SubElement(made, "path", {"class": colour, "d": "".join(shapes)})
-    return made
-
-
-def _outline(group: Element, identity: str, height: str) -> Element:
-    """Return an outline within its box, as a nested ``<svg>`` that clips it at the borders."""
-    numbers = [float(value) for path in group for value in _NUMBER.findall(path.get("d", ""))]
-    x, y = numbers[::2], numbers[1::2]
-    place = {"x": min(x), "y": min(y), "width": max(x) - min(x), "height": max(y) - min(y)}
-    made = Element("svg", {key: f"{value:.1f}" for key, value in place.items()})
-    made.attrib |= {"viewBox": f"0 0 1000 {height}", "preserveAspectRatio": "none"}
-    ElementTree.SubElement(made, "use", {"class": "outline", "href": f"#{identity}"})
     return made
 
 

@@ -9,7 +9,6 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 
-from mechdesign.base._docstrings import docstring
 from mechdesign.base._errors import InputError, SpecificationError
 from mechdesign.model._grammar import Either, Raw, Table
 from mechdesign.specification._document import Document
@@ -83,7 +82,7 @@ def _hook(kind: type) -> dict[str, Any]:
 
 def _describe(described: dict[str, Any], table: type[Table]) -> None:
     """Add the summary of a table's docstring to its schema, and state which keys exclude each other."""
-    described["description"] = " ".join(_SECTIONS.split(docstring(table))[0].split())
+    described["description"] = " ".join(_SECTIONS.split(table.__doc__ or "")[0].split())
     if (tag := table.__struct_config__.tag_field) is not None:
         described["properties"][tag]["description"] = "the kind of the table."
     if table.alternatives:

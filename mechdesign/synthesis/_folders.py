@@ -88,10 +88,6 @@ def check_target(
     check_writable(folder)
 
 
-# File names that open a device on some systems, with any suffix.
-_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
-
-
 def prepare_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:
     """Return a function from a value to its additional files; files that are given directly are checked immediately.
 
@@ -111,8 +107,8 @@ def _check_files(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str
         raise InputError("files", "must be a mapping", value=type(files).__name__, bound="file names to contents")
     known: set[str] = set(taken)
     for name, content in files.items():
-        if not isinstance(name, str) or not FILE_NAME.fullmatch(name) or _DEVICE.fullmatch(name):
-            bound = "letters, digits, '_', '-' and '.'; no folder, and no device name of any system"
+        if not isinstance(name, str) or not FILE_NAME.fullmatch(name):
+            bound = "letters, digits, '_', '-' and '.'; no folder"
             raise InputError("files", "has a name that is not a plain file name", value=name, bound=bound)
         # Some file systems treat names as equal if they differ only in case or in trailing dots.
         same = name.rstrip(".").casefold()

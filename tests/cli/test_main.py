@@ -14,9 +14,7 @@ from cli_examples import assert_wrong_usage, run, well, write
 
 import mechdesign as md
 from mechdesign.base._deadline import Progress
-from mechdesign.base._docstrings import docstring
 from mechdesign.cli import main
-from mechdesign.cli import verify as module
 from mechdesign.cli._console import progress
 
 
@@ -102,14 +100,3 @@ def test_options_have_their_names() -> None:
             "bench --solvers nope": "error: --solvers: is not known",
         }
     )
-
-
-def test_the_help_of_commands_stands_where_docstrings_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.verify, "help", None)
-    monkeypatch.setattr(module.verify.callback, "__doc__", None)
-    monkeypatch.setattr(main, "help", None)
-    monkeypatch.setattr(main.callback, "__doc__", None)
-    assert "Prove a bundle again" in well("verify", "--help").stdout
-    assert "a small simulated city, in seconds" in well("--help").stdout
-    assert docstring(lambda: None) == ""
-    assert docstring(RuntimeError) == RuntimeError.__doc__

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-import json
 import lzma
 import os
 import tracemalloc
@@ -22,7 +21,6 @@ import mechdesign as md
 from mechdesign.data import _bounds as bounds
 from mechdesign.data._bounds import allowing_memory, max_unpacked_bytes
 from mechdesign.data._inspection import inspect_data
-from mechdesign.data._maps import read_outline
 from mechdesign.data._matrices import read_matrix, read_only_array
 from mechdesign.data._text import file_digest, read_columns, read_numbers, read_rows
 from mechdesign.errors import InputError
@@ -223,17 +221,6 @@ def test_parquet(tmp_path: Path, small: None) -> None:
     for nested in ([[1], [2]], [{"x": 1}]):
         with pytest.raises(InputError, match="contains only lists, structures and bytes"):
             read_columns(written(a=nested), ["a"])
-
-
-def test_nested_json(tmp_path: Path) -> None:
-    path = tmp_path / "a.geojson"
-    deep = {"type": "GeometryCollection", "geometries": []}
-    for _ in range(300):
-        deep = {"type": "GeometryCollection", "geometries": [deep]}
-    for text in ("[" * 10**6, '{"type":' * 10**5, json.dumps(deep)):
-        path.write_text(text)
-        with pytest.raises(InputError):
-            read_outline(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have no names here")

@@ -16,7 +16,6 @@ from rows import each_row
 import mechdesign as md
 from mechdesign.data import _budgets as budgets
 from mechdesign.data import _budgets as costs
-from mechdesign.data import _maps as outline
 from mechdesign.data import _maps as places
 from mechdesign.data import _matrices as channels
 from mechdesign.data import _matrices as matrices
@@ -126,9 +125,6 @@ READERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "curves": (costs.read_cost_curves, "epsilon,cost\n1,@\n"),
     "steps of curves": (costs.read_cost_curves, "step,epsilon,cost\n0,1,2\n@,1,2\n"),
     "weights": (costs.read_weights, "weight\n1\n@\n"),
-    "outline": (outline.read_outline, '{"type": "@", "coordinates": []}'),
-    "positions": (outline.read_outline, '{"type": "LineString", "coordinates": [["@", 1], [2, 3]]}'),
-    "no JSON": (outline.read_outline, "@\n"),
     "prior": (
         problem(GRID.replace("prior.uniform = true", 'prior.csv = { path = "FILE", column = "n" }') + HAMMING),
         "n\n1\n2\n3\n@\n",

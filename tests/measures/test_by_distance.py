@@ -1,4 +1,4 @@
-"""ε by distance and δ are those of brute force in exact rationals."""
+"""ε by distance is that of brute force in exact rationals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 from refusals import Mistake, assert_refused
 
 import mechdesign as md
-from mechdesign.measures._delta import find_delta
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
 TWO = np.array([[0.0, 1.0], [1.0, 0.0]])
@@ -38,21 +37,6 @@ def brute_epsilon(matrix: np.ndarray, distance: np.ndarray, radius: float) -> De
                     worst = max(worst, a / b)
     with localcontext(prec=60):
         return (Decimal(worst.numerator) / Decimal(worst.denominator)).ln()
-
-
-def brute_delta(matrix: np.ndarray, distance: np.ndarray, epsilon: Fraction, radius: float) -> Fraction:
-    """Return the largest δ of all pairs within the radius, with e^(ε d) to 60 digits."""
-    rows, worst = rows_of(matrix), Fraction(0)
-    for s, above in enumerate(rows):
-        for t, below in enumerate(rows):
-            if s == t or distance[s, t] > radius:
-                continue
-            with localcontext(prec=70):
-                power = epsilon * Fraction(float(distance[s, t]))
-                factor = Fraction((Decimal(power.numerator) / Decimal(power.denominator)).exp())
-            excess = sum((max(a - factor * b, Fraction(0)) for a, b in zip(above, below, strict=True)), Fraction(0))
-            worst = max(worst, excess)
-    return worst
 
 
 def random_channel(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -92,13 +76,6 @@ def compare(matrix: np.ndarray, distance: np.ndarray) -> int:
             assert near[s, t]
             rows = rows_of(matrix)
             assert math.log(rows[s][o] / rows[t][o]) == pytest.approx(each.epsilon, rel=1e-9, abs=1e-15)
-    for epsilon in (Fraction(0), Fraction(1, 3), Fraction(2)):
-        for radius in (1.0, 6.0):
-            exactly = brute_delta(matrix, distance, epsilon, radius)
-            delta = find_delta(found, epsilon, radius)
-            # Rounded up, and not by more than the bound of the exponential and a float need.
-            assert exactly - Fraction(1, 10**50) <= Fraction(repr(delta))
-            assert delta <= float(exactly) * (1 + 2.0**-51) + 1e-37
     return infinite
 
 
@@ -114,16 +91,8 @@ def test_random_channels_against_brute_force_in_rationals(count: int) -> None:
 
 
 def test_known_values() -> None:
-    """Randomised response at ε = ln 3, and total variation at ε = 0."""
     response = md.audit([[0.75, 0.25], [0.25, 0.75]], TWO)
     assert response.epsilon_by_distance([1])[0].epsilon == response.epsilon
-    assert find_delta(response, 0) == 0.5
-    assert find_delta(response, response.epsilon) == 0.0
-    assert find_delta(response, "0.5") == pytest.approx(0.75 - math.exp(0.5) / 4, rel=1e-15)
-    assert find_delta(md.audit(np.eye(2), TWO), 50) == 1.0
-    assert find_delta(md.audit(np.eye(2), TWO), 1000) == 1.0
-    assert find_delta(md.audit(np.eye(2), TWO * 2), 1, radius=1) == 0.0
-    assert find_delta(md.audit(np.eye(2), graph=nx.path_graph(2)), 1) == 1.0
     # Pairs at distance 0 count at every radius.
     same = md.audit([[0.5, 0.5], [0.25, 0.75]], np.zeros((2, 2)))
     assert same.epsilon_by_distance([0.1])[0].epsilon == pytest.approx(math.log(2))
@@ -136,8 +105,6 @@ def test_a_certified_channel_keeps_ε_times_the_distance() -> None:
     losses = found.epsilon_by_distance([1, 2, 3])
     assert [each.pairs for each in losses] == [6, 10, 12]
     assert all(each.epsilon <= 0.7 * each.radius * (1 + 1e-15) for each in losses)
-    assert find_delta(found, "0.7") == 0.0
-    assert find_delta(found, "0.69") > 0.0
     assert len(found.epsilon_by_distance()) == 10
     assert found.epsilon_by_distance()[-1].pairs == 12
 
@@ -145,7 +112,6 @@ def test_a_certified_channel_keeps_ε_times_the_distance() -> None:
 def test_pairs_at_the_radius_count_whatever_rounding_did() -> None:
     distance = TWO * (0.1 + 0.2)
     assert md.audit(np.eye(2), distance).epsilon_by_distance([0.3])[0].epsilon == math.inf
-    assert find_delta(md.audit(np.eye(2), distance), 1, radius=0.3) == 1.0
 
 
 FOUND = md.audit([[0.75, 0.25], [0.25, 0.75]], TWO)
@@ -164,20 +130,6 @@ def test_edges_of_a_policy_graph_have_the_distance_1() -> None:
     half, one = found.epsilon_by_distance([0.5, 1])
     assert (half.pairs, half.epsilon) == (0, 0.0)
     assert (one.pairs, one.epsilon) == (2, found.epsilon)
-
-
-def test_wrong_arguments_of_δ() -> None:
-    epsilons = (-1, math.nan, math.inf, "much", None, True, [1], "1e500", "", "1/0")
-    places = {
-        "found": [(None, 1), ([[1.0]], 1), ("audit", 1), (FOUND.matrix, 1)],
-        "epsilon": [(FOUND, epsilon) for epsilon in epsilons],
-        "radius": [(FOUND, 1, radius) for radius in (-1, math.nan, math.inf, "far", [1], True)],
-    }
-    assert_refused(
-        Mistake(f"{place}: {given}", partial(find_delta, *given), place)
-        for place, rows in places.items()
-        for given in rows
-    )
 
 
 def test_the_figure_names_channels_without_ε() -> None:

@@ -15,13 +15,10 @@ import mechdesign as md
 from mechdesign.mechanisms._discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteLaplace
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 
-Location = md.mechanisms.ApproximateLocation
 Exponential, Geometric, Response = md.mechanisms.Exponential, md.mechanisms.Geometric, md.mechanisms.RandomisedResponse
 Isotropic = md.mechanisms.PlanarIsotropic
 
 TRIANGLE = np.array([[0.0, 0.0], [2.0, 0.3], [0.7, 1.5]])
-POINTS = [[0.0, 0.0], [1.0, 1.0]]
-PLACES = md.Domain.from_points(POINTS, unit="m")
 CITY = md.Domain.grid(6, 3, 6.0, 3.0)
 
 
@@ -78,24 +75,6 @@ def observables() -> list[Row]:
     ]  # fmt: skip
 
 
-def locations() -> list[Row]:
-    return [
-        *each("points", (POINTS, None, md.Domain.from_labels(["a", "b"]), md.Domain.from_points([[1.0], [2.0]])),
-              lambda points: Location(points, 1), "points"),
-        *each("spacing", (0, -1, math.nan, math.inf, "wide", True, None, 1e-9),
-              lambda spacing: Location(PLACES, spacing), "spacing"),
-        ("spacing and deviation", lambda: Location(PLACES, 1, 1e6), "spacing"),
-        *each("deviation", (-1, math.nan, [1, 2]), lambda deviation: Location(PLACES, 1, deviation), "deviation"),
-        *each("origin", ((1,), 3, "ab"), lambda origin: Location(PLACES, 1, 0, origin=origin), "origin"),
-        ("infinite origin", lambda: Location(PLACES, 1, 0, origin=(0, math.inf)), "origin[1]"),
-        ("metres in a browser", lambda: Location.browser(PLACES), "spacing"),
-        ("browser", lambda: Location.browser(POINTS, 5), "points"),  # type: ignore[arg-type]
-        ("metres on a telephone", lambda: Location.android(PLACES), "accuracy"),
-        ("accuracy", lambda: Location.android(PLACES, 0), "accuracy"),
-        ("telephone", lambda: Location.android(POINTS), "points"),  # type: ignore[arg-type]
-    ]  # fmt: skip
-
-
 def discrete() -> list[Row]:
     scales, one = (0, -1, "nan", math.inf, True), DiscreteLaplace(1)
     return [
@@ -142,7 +121,7 @@ def planar() -> list[Row]:
     ]
 
 
-DOORS = [noise_in_space, observables, locations, discrete, finite, planar]
+DOORS = [noise_in_space, observables, discrete, finite, planar]
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)

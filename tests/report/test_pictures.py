@@ -7,7 +7,6 @@ import re
 import zlib
 from base64 import b64decode
 from importlib import resources
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,8 +17,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from py_mini_racer import MiniRacer
 from report_examples import certificate, channel, city, domains, mixing, prior_of
 
-from mechdesign.data._maps import Outline, read_outline
-from mechdesign.errors import InputError
 from mechdesign.measures import attack
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
@@ -33,7 +30,6 @@ from mechdesign.report._explorer import (
     decode_numbers,
     encode_numbers,
     name_of,
-    outline_path,
     panel_attributes,
     view,
 )
@@ -253,60 +249,3 @@ def test_answers_of_another_domain_have_no_secret_to_choose():
     assert data_of(page)["answers"]["cells"] == [2, 2]
     # Each secret is a cross on the map of the other cells: a light one on a dark one.
     assert page.count('<g class="mark">') == 2 * 5 + 2
-
-
-# --- outlines ----------------------------------------------------------------------------------------------------
-
-
-def written(tmp_path, document) -> Path:
-    path = tmp_path / "coast.geojson"
-    path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
-    return path
-
-
-def test_an_outline_lies_where_its_degrees_are(tmp_path):
-
-    box = KINDS["geographic"]
-    line = {"type": "LineString", "coordinates": [[-74.02, 40.70], [-73.97, 40.75], [-73.92, 40.80, 7.0]]}
-    feature = {"type": "Feature", "properties": None, "geometry": line}
-    path = written(
-        tmp_path, {"type": "FeatureCollection", "features": [feature, {"type": "Feature", "geometry": None}]}
-    )
-    shown = view(box, 30)
-    found = outline_path(read_outline(path), shown)
-    assert [int(part) for part in re.findall(r"-?\d+", found)][:2] == [0, round(shown.height)]
-    # From the lower left corner through the middle to the upper right one.
-    assert sum(int(part) for part in re.findall(r"-?\d+", found)[2::2]) == 1000
-
-
-@pytest.mark.slow
-def test_an_outline_is_drawn_once_where_it_is_on_the_map(tmp_path):
-    far = written(tmp_path, {"type": "LineString", "coordinates": [[-74.02, 40.70], [-73.97, 40.75]]})
-    assert "outline-secrets" not in html(*city(3, 2), outline=read_outline(far))
-    near = written(tmp_path, {"type": "Polygon", "coordinates": [[[1, 1], [2, 1], [2, 2], [1, 1]]]})
-    page = html(*city(3, 2), outline=read_outline(near))
-    assert page.count('id="outline-secrets"') == 1
-    assert page.count('href="#outline-') > 5
-
-
-def test_other_files_are_no_outlines(tmp_path):
-    for document, said in (
-        ("{", "is not JSON"),
-        ({"type": "Topology"}, "is not a supported GeoJSON object"),
-        ([1], "is not a supported GeoJSON object"),
-        ({"type": "FeatureCollection"}, "has no list of features"),
-        ({"type": "LineString", "coordinates": [[1], [2]]}, "contains no positions"),
-        ({"type": "Polygon", "coordinates": [["a"]]}, "contains no positions"),
-        ({"type": "Point", "coordinates": [1, 2]}, "contains no line"),
-    ):
-        with pytest.raises(InputError, match=said):
-            read_outline(written(tmp_path, document))
-    with pytest.raises(InputError, match="cannot be opened"):
-        read_outline(tmp_path / "none.geojson")
-
-
-def test_long_outlines_are_thinned():
-    turn = np.linspace(0, 40 * np.pi, 100_000)
-    spiral = np.column_stack((5 + turn / 30 * np.cos(turn), 2 + turn / 30 * np.sin(turn)))
-    found = outline_path(Outline((spiral,)), view(KINDS["grid"], 20))
-    assert 1000 < len(found) < 120_000
