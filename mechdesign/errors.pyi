@@ -41,7 +41,6 @@ from mechdesign.base._errors import SolverInterruptedError as SolverInterruptedE
 from mechdesign.base._errors import SpacingWarning as SpacingWarning
 from mechdesign.base._errors import SpecificationError as SpecificationError
 from mechdesign.base._errors import StateError as StateError
-from mechdesign.base._errors import StateWarning as StateWarning
 from mechdesign.base._errors import StepWarning as StepWarning
 from mechdesign.base._errors import SynchronisationWarning as SynchronisationWarning
 from mechdesign.base._errors import TimeLimitError as TimeLimitError
@@ -50,7 +49,6 @@ from mechdesign.base._errors import Total as Total
 from mechdesign.base._errors import TraceError as TraceError
 from mechdesign.base._errors import UnboundedError as UnboundedError
 from mechdesign.base._errors import UnknownNameError as UnknownNameError
-from mechdesign.base._errors import UnsoundWarning as UnsoundWarning
 from mechdesign.base._errors import UnverifiedError as UnverifiedError
 from mechdesign.base._errors import VerifierMemoryError as VerifierMemoryError
 from mechdesign.base._errors import showing_values as showing_values

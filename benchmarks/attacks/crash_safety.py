@@ -247,7 +247,7 @@ class Accountant(Ledger):
 
 
 class Database(Ledger):
-    """`mechdesign blowfish release`: the ledger is charged before the answers are drawn."""
+    """`mechdesign table release`: the ledger is charged before the answers are drawn."""
 
     processes = 1
 
@@ -261,7 +261,7 @@ class Database(Ledger):
         for number in itertools.count():
             for name in ("same", f"{os.getpid()}-{number}"):
                 files = (self.folder / "s.toml", self.folder / "t.csv", "-o", self.folder / name)
-                run("blowfish", "release", *files, "--no-report", "--overwrite")
+                run("table", "release", *files, "--no-report", "--overwrite")
                 say()
 
     def faults(self, killed: int) -> list[str]:

@@ -87,7 +87,7 @@ _CASES = (
     _Case("verify", "verify city", (0.6, 1.5), "design --example city-300 -o city"),
     _Case("audit", "audit city/channel.csv", (0.8, 2.0), "design --example city-300 -o city"),
     _Case("policy", "policy --example districts", (0.8, 1.5)),
-    _Case("blowfish", "blowfish --example admissions -o out", (0.8, 1.5)),
+    _Case("table", "table --example admissions -o out", (0.8, 1.5)),
     _Case("leakage", "leakage --example traffic", (0.8, 1.5)),
 )
 

@@ -391,10 +391,6 @@ class MetricWarning(UserWarning):
     """Distances are not a metric, or a radius far exceeds them; the result is correct for the given distances."""
 
 
-class UnsoundWarning(UserWarning):
-    """An earlier release protects less than its policy states; it can still be opened."""
-
-
 class GraphWarning(UserWarning):
     """A policy graph has no edge, so that it protects nothing."""
 
@@ -425,10 +421,6 @@ class InterchangedWarning(UserWarning):
 
 class RecognisedWarning(UserWarning):
     """The encoding, delimiter, decimal sign or time format of a file was not specified, and was inferred."""
-
-
-class StateWarning(UserWarning):
-    """A saved accountant of an earlier version does not name its ledger; it can still be opened."""
 
 
 class HistoryWarning(UserWarning):

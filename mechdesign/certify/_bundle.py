@@ -15,10 +15,6 @@ A bundle is a folder with these files:
 - ``channel.csv`` is optional: it contains the channel as a table of exact decimals, see `mechdesign.certify._table`.
 - The caller may list further files, such as ``report.html``.
 
-The schema is ``mechdesign-certificate/1`` if all requirements are metric, threshold, graph or distortion privacy. The
-schema is ``mechdesign-certificate/2`` if some claims are explicit, because readers of the first schema cannot prove
-these claims.
-
 Digests detect an interrupted export or an accidental change. Digests are not signatures: only the recomputation in
 `mechdesign.certify._verify` proves the numbers. ``certificate.json`` has the digests of all other files, so a signature
 of this one file, by any tool, says who made the bundle.
@@ -65,10 +61,7 @@ OPTIONAL = (TABLE, "report.html")
 """The optional files of a bundle."""
 
 SCHEMA = "mechdesign-certificate/1"
-"""The schema of bundles without explicit claims."""
-
-SCHEMA_CLAIMS = "mechdesign-certificate/2"
-"""The schema of bundles with explicit claims. The number of the schema increases if the meaning of a field changes."""
+"""The schema of bundles. Its number increases if the meaning of a field changes."""
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 """The pattern of file names in a bundle; it admits no path to another folder."""
@@ -158,7 +151,7 @@ def encode(
             raise InputError(f"files[{name!r}]", "is malformed or reserved", bound="a plain file name")
         found[name] = content
     document = {
-        "schema": _schema(evidence.requirements),
+        "schema": SCHEMA,
         "objective": evidence.objective,
         "requirements": [_entry(stated) for stated in evidence.requirements],
         "certificate": certificate.to_json(),
@@ -382,8 +375,6 @@ def _evidence(
     """Return the evidence, and the arrays of ``channel.npz`` that do not belong to it."""
     rest = dict(channel)
     stated = tuple(_read_entry(index, entry, rest) for index, entry in enumerate(document["requirements"]))
-    if document["schema"] != _schema(stated):
-        raise CertificateError(f"{CERTIFICATE} has the schema {document['schema']!r}, which does not match its claims")
     multipliers = None if dual is None else _multipliers(stated, dict(dual))
     evidence = Evidence(
         numerators=_array(rest, CHANNEL, "numerators", "<i8", 2),
@@ -398,10 +389,6 @@ def _evidence(
     if unknown:
         raise CertificateError(f"{CHANNEL} is malformed: array {unknown[0]} belongs to no requirement")
     return evidence, MappingProxyType(rest)
-
-
-def _schema(requirements: Sequence[Stated]) -> str:
-    return SCHEMA_CLAIMS if any(FORMS[stated.kind].named for stated in requirements) else SCHEMA
 
 
 def _entry(stated: Stated) -> dict[str, str | int]:
@@ -560,11 +547,10 @@ def _parse(content: bytes) -> dict[str, Any]:
         raise CertificateError(f"{CERTIFICATE} is not valid JSON ({error}); was the export interrupted?") from error
     if not isinstance(document, dict):
         raise CertificateError(f"{CERTIFICATE} is malformed: it is not an object")
-    if document.get("schema") not in (SCHEMA, SCHEMA_CLAIMS):
-        known = f"{SCHEMA!r} or {SCHEMA_CLAIMS!r}"
+    if document.get("schema") != SCHEMA:
         raise CertificateError(
             f"{CERTIFICATE} has the schema {document.get('schema')!r}, but this version of mechdesign reads only "
-            f"{known}"
+            f"{SCHEMA!r}"
         )
     if set(document) != set(_FIELDS):
         wrong = ", ".join(sorted(set(document) ^ set(_FIELDS)))

@@ -92,8 +92,7 @@ class Certificate:
             answer.
         pair: The worst pair of secrets, if one violates a requirement.
         provenance: The solver and its settings; nothing in it is proved.
-        revealed: The secrets, ascending, that some observable identifies because no other secret gives it. This field
-            is None in certificates of earlier versions.
+        revealed: The secrets, ascending, that some observable identifies because no other secret gives it.
 
     >>> import mechdesign as md
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
@@ -115,7 +114,7 @@ class Certificate:
     reason: str = ""
     pair: tuple[int, int] | None = None
     provenance: Mapping[str, str | float | int] = field(default_factory=dict)
-    revealed: tuple[int, ...] | None = None
+    revealed: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
@@ -176,21 +175,18 @@ class Certificate:
         """Return the fields in which this certificate differs from another certificate.
 
         Args:
-            other: The other certificate. Provenance is not compared; `revealed` is compared only if both certificates
-                have it.
+            other: The other certificate. Provenance is not compared.
 
         Returns:
             The names of the fields that differ.
         """
         require_kind(other, Certificate, "other", "a Certificate")
-        silent = None in (self.revealed, other.revealed)
-        left = {"provenance", "revealed"} if silent else {"provenance"}
-        names = (item.name for item in fields(self) if item.name not in left)
+        names = (item.name for item in fields(self) if item.name != "provenance")
         return tuple(name for name in names if getattr(self, name) != getattr(other, name))
 
     def to_json(self) -> dict[str, Any]:
         """Return the certificate as JSON values, from which `from_json` restores it."""
-        written = {
+        return {
             "holds": self.holds,
             "objective": self.objective,
             "expected_cost": _to_json(self.expected_cost),
@@ -206,8 +202,8 @@ class Certificate:
             "provenance": {
                 name: _to_json(value) if isinstance(value, float) else value for name, value in self.provenance.items()
             },
+            "revealed": list(self.revealed),
         }
-        return written if self.revealed is None else {**written, "revealed": list(self.revealed)}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Certificate:
@@ -231,9 +227,8 @@ class Certificate:
                 "malformed certificate: provenance contains a value that is neither a text nor a number"
             )
         entries = _take(values, "requirements", (list,))
-        # Earlier versions did not write the field `revealed`.
-        secrets = _take(values, "revealed", (list,)) if "revealed" in values else None
-        if secrets is not None and not all(type(secret) is int for secret in secrets):
+        secrets = _take(values, "revealed", (list,))
+        if not all(type(secret) is int for secret in secrets):
             raise CertificateError("malformed certificate: revealed contains a value that is not an integer")
         return Certificate(
             holds=_take(values, "holds", (bool,)),
@@ -249,7 +244,7 @@ class Certificate:
             reason=_take(values, "reason", (str,)),
             pair=None if pair is None else (pair[0], pair[1]),
             provenance=provenance,
-            revealed=None if secrets is None else tuple(secrets),
+            revealed=tuple(secrets),
         )
 
     @staticmethod

@@ -160,14 +160,11 @@ def _require_table(bundle: Bundle) -> None:
     if bundle.table is None:
         return
     evidence = bundle.evidence
-    labels = [
-        list(map(str, bundle.arrays[name].tolist() if name in bundle.arrays else range(count)))
+    cells = [
+        [to_cell(str(label)) for label in (bundle.arrays[name].tolist() if name in bundle.arrays else range(count))]
         for name, count in (("secrets", evidence.secrets), ("observables", evidence.observables))
     ]
-    cells = [list(map(to_cell, each)) for each in labels]
-    problem = _difference(bundle.table, evidence, cells)
-    # Earlier versions did not add apostrophes to labels.
-    if problem and (cells == labels or _difference(bundle.table, evidence, labels)):
+    if problem := _difference(bundle.table, evidence, cells):
         raise CertificateError(problem)
 
 

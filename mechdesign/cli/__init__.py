@@ -45,7 +45,6 @@ from mechdesign.base._errors import (
     SpacingWarning,
     SynchronisationWarning,
     UnboundedError,
-    UnsoundWarning,
     UnverifiedError,
     VerifierMemoryError,
 )
@@ -72,7 +71,6 @@ _COMMANDS: Mapping[str, str] = {
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
     "release": "Release a trace, step by step, under a policy graph.",
     "table": "Release counts, distributions or clusters of a table under a policy.",
-    "blowfish": "An alias of the command table.",
     "ledger": "Create a ledger of budgets, show it, or check releases against it.",
     "chain": "Write the transition matrices of secrets, forward and backward.",
     "leakage": "Show the leakage of repeated releases of correlated data.",
@@ -86,8 +84,7 @@ _COMMANDS: Mapping[str, str] = {
 # Module and function of each command whose name differs from the name of its module or of its function.
 _LOCATIONS: Mapping[str, tuple[str, str]] = {
     "compare": ("inspect", "compare"),
-    "table": ("table", "blowfish"),
-    "blowfish": ("table", "blowfish"),
+    "table": ("table", "release_tables"),
     "chain": ("leakage", "chain"),
 }
 
@@ -124,7 +121,6 @@ _SHOWN_WARNINGS = (
     SerialWarning,
     SpacingWarning,
     SynchronisationWarning,
-    UnsoundWarning,
 )
 
 

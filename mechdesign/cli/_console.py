@@ -512,8 +512,7 @@ def announce(ledger: Ledger | None, public: Path) -> None:
     for file in (ledger.path, lock):
         if os.name != "nt" and exists(file) and (mode := stat.S_IMODE(file.lstat().st_mode)) & 0o007:
             say_note(
-                f"{file} is open to every user (mode {mode:04o}), since an earlier version created it. Its mode is "
-                f"unchanged. Restrict it with: chmod 600 {file}"
+                f"{file} is open to every user (mode {mode:04o}), and stays so. Restrict it with: chmod 600 {file}"
             )
 
 

@@ -30,7 +30,7 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import claim_names, cost_measure
 from mechdesign.model._words import percent, short
 from mechdesign.report._private import private
-from mechdesign.report._proved import count_bounded_pairs, describe_unbounded_pairs
+from mechdesign.report._proved import count_bounded_pairs
 from mechdesign.synthesis._folders import SET, check_outputs, require_design
 from mechdesign.synthesis._result import Design
 
@@ -101,34 +101,29 @@ ANSWERS = "answers.csv"
 
 
 def show_release(folder: Path, as_json: bool) -> None:
-    """Show the release from a table in a folder, with a warning if it is unsound."""
+    """Show the release from a table in a folder."""
     # Imported late, since `inspect` of a design does not need it.
     from mechdesign.tables._files import load
 
     release = load(folder)
     facts = _release_facts(release)
     if as_json:
-        described = release.description
-        said = {**facts, "unsound": described.unsound, "remarks": list(described.remarks)}
-        say_json(said)
+        say_json({**facts, "remarks": list(release.description.remarks)})
         return
     console = output()
     console.print(Text(f"Release from a table: {release.description.what}", "bold"))
     shown = table("", "")
     shown.show_header = False
     for name, fact in facts.items():
-        shown.add_row(name, Text(fact, "bold" if name == "verdict" else ""))
+        shown.add_row(name, Text(fact))
     console.print(shown)
-    # An unsound release considers too few neighbours, so its other remarks are invalid and not shown.
-    if not release.description.unsound:
-        for remark in release.description.remarks:
-            say_note(remark)
+    for remark in release.description.remarks:
+        say_note(remark)
 
 
 def _release_facts(release: Release) -> dict[str, str]:
     described = release.description
     return {
-        **({"verdict": "unsound: the noise may be too small for the policy"} if described.unsound else {}),
         "policy": described.policy,
         "neighbours": described.neighbours,
         "definition": described.definition,
@@ -156,8 +151,7 @@ _MOST = 5
 def inspect(folder: Path, page: Path | None, as_json: bool) -> None:
     """Show the contents of a folder written by `mechdesign design`: secrets, prior, answers, certificate, files.
 
-    For a folder written by `mechdesign table`, show the answers, the protected values and the spent budget. A warning
-    appears if an earlier version added too little noise.
+    For a folder written by `mechdesign table`, show the answers, the protected values and the spent budget.
 
     Nothing is proved here: use `mechdesign verify`.
     """
@@ -236,7 +230,6 @@ def _facts(problem: Problem, channel: Channel, origin: Origin | None) -> dict[st
         if (found := revealed(channel.numerators))
         else "no secret",
         "never given": f"{int((channel.numerators == 0).sum())} of {n * m} pairs of a secret and an answer",
-        **({"left free": "; ".join(free)} if (free := describe_unbounded_pairs(problem)) else {}),
         **({"private": "; ".join(told)} if (told := private(problem, origin)) else {}),
     }
 

@@ -1,4 +1,4 @@
-"""``mechdesign blowfish``."""
+"""``mechdesign table``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _ReleaseUnlessNamed(click.Group):
 
 
 @click.group(cls=_ReleaseUnlessNamed)
-def blowfish() -> None:
+def release_tables() -> None:
     """Release counts, distributions, ranges or clusters of a table under a policy; or plan a release without data.
 
     SPEC.toml gives the possible values of a record ([domain]) and the pairs that must not be distinguished ([policy]).
@@ -66,7 +66,7 @@ def blowfish() -> None:
     """
 
 
-@blowfish.command()
+@release_tables.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
 @click.argument("records", metavar="[TABLE.csv]", required=False, type=_FILE)
 @example_option("blowfish")
@@ -173,7 +173,7 @@ def _save(found: Publication, folder: Path, report: bool, force: bool, overwrite
         raise ReportError(f"{error}. {spent}; the answers are in {rescued}: move them") from error
 
 
-@blowfish.command()
+@release_tables.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
 @example_option("blowfish")
 @memory_option

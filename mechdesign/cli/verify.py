@@ -69,11 +69,6 @@ def _verify(folder: Path, as_json: bool, memory: float) -> None:
     if as_json:
         certificate = verified.certificate
         said = {**certificate.to_json(), "unproved": list(verified.unproved)}
-        if any(checked.radius for checked in certificate.requirements):
-            from mechdesign.report._proved import describe_unbounded_pairs
-            from mechdesign.synthesis._bundle import restore_problem
-
-            said["left_free"] = list(describe_unbounded_pairs(restore_problem(found)[0]))
         click.echo(json.dumps(said, indent=2))
         return
     output().print(f"{folder}: every claim verified.", style="green", soft_wrap=True)
@@ -198,7 +193,7 @@ def _show(found: Bundle, verified: Verified) -> None:
     # Names and units need more modules than the proof.
     from mechdesign.model._problem_words import claim_names, cost_measure
     from mechdesign.report._headlines import design_headline
-    from mechdesign.report._proved import describe_proof, describe_revealed, describe_unbounded_pairs, list_unproved
+    from mechdesign.report._proved import describe_proof, describe_revealed, list_unproved
     from mechdesign.synthesis._bundle import restore_problem
 
     console, certificate = output(), verified.certificate
@@ -226,8 +221,6 @@ def _show(found: Bundle, verified: Verified) -> None:
         console.print("\nin the files, and not proved", style="bold")
         for part in verified.unproved:
             console.print(f"- {part}", soft_wrap=True)
-    for sentence in describe_unbounded_pairs(problem):
-        console.print(f"\n{sentence}.", style="yellow", soft_wrap=True)
     console.print("\nCheck that these are the requirements, the unit and the prior that you want.")
 
 

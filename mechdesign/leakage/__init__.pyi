@@ -2,7 +2,6 @@ from mechdesign.base._errors import BudgetWarning as BudgetWarning
 from mechdesign.base._errors import CorrelationWarning as CorrelationWarning
 from mechdesign.base._errors import LeakageExceededError as LeakageExceededError
 from mechdesign.base._errors import StateError as StateError
-from mechdesign.base._errors import StateWarning as StateWarning
 from mechdesign.data._budgets import read_budgets as read_budgets
 from mechdesign.data._budgets import write_budgets as write_budgets
 from mechdesign.model._markov import smooth as smooth

@@ -22,9 +22,7 @@ from mechdesign.base._errors import (
     LeakageExceededError,
     LedgerError,
     StateError,
-    StateWarning,
 )
-from mechdesign.base._files import readers_of
 from mechdesign.base._locks import (
     WAIT_S,
     ProcessLock,
@@ -51,10 +49,6 @@ from mechdesign.leakage._correlations import Correlation, functions_of_both
 from mechdesign.leakage._history import ReleaseHistory
 from mechdesign.leakage._transitions import as_not_negative, as_target
 from mechdesign.leakage.accounting import Ledger
-
-# Leakages in a state file may exceed the promise by this relative amount, because earlier versions rounded leakages to
-# nearest.
-_ROUNDING = 1e-9
 
 
 class _Kept(NamedTuple):
@@ -218,7 +212,7 @@ class Accountant:
             charged = self._charge(epsilon, len(kept.history))
             # An accountant without a ledger keeps the name of the ledger that the file contains.
             named = kept.state.ledger
-            if self._ledger is not None or named == "unsaid":
+            if self._ledger is not None:
                 named = describe_ledger(self._ledger)
             state = replace(kept.state, releases=(*kept.state.releases, charged), ledger=named)
             content = None
@@ -299,9 +293,6 @@ class Accountant:
         Raises:
             StateError: The file is damaged, was changed by hand, is writable for other users, or has another version or
                 other matrices. This error also reports a ledger that is missing or lacks the releases of the state.
-
-        Warns:
-            StateWarning: A state of version 1, which does not name its ledger, is opened without `ledger`.
         """
         bound = as_truth(bound, "bound")
         source = file_of(path)
@@ -312,13 +303,11 @@ class Accountant:
         if not bound and isinstance(ledger, Ledger):
             raise InputError("ledger", "cannot be charged with bound=False", bound="None, or left out")
         found = ledger_of(source, state, ledger) if bound else None
-        if bound and state.ledger == "unsaid" and ledger == "saved":
-            _note_unsaid(source, "Give ledger=, or ledger=None")
         _require_apart(source, found)
         losses = check_losses(source, state.losses, (backward, forward))
         history = _history(replace(state, losses=losses))
         worst = history.worst
-        if state.on_excess == "refuse" and worst is not None and worst.leakage > state.alpha * (1 + _ROUNDING):
+        if state.on_excess == "refuse" and worst is not None and worst.leakage > state.alpha:
             raise StateError(f"{source}: the releases leak more than the promised {state.alpha:.6g}")
         made = cls.__new__(cls)
         kept = _Kept(replace(state, losses=losses), history, content)
@@ -368,8 +357,6 @@ class Accountant:
                         "another path"
                     )
                 require_ledger(path, there, self._ledger)
-                if there.ledger == "unsaid" and self._ledger is None:
-                    _note_unsaid(path, "Give ledger=, or open it with Accountant.load(…, ledger=None)", stacklevel=5)
                 state = replace(there, losses=self._kept.state.losses)
                 self._kept = _Kept(state, _history(state), content)
             else:
@@ -459,13 +446,6 @@ def _require_grown(path: Path, there: AccountantState, ours: AccountantState) ->
             f"{path} holds releases that this accountant lacks, and was not changed: saving would delete them. "
             "Open the file with Accountant.load, which shares it"
         )
-
-
-def _note_unsaid(path: Path, remedy: str, stacklevel: int = 3) -> None:
-    said = f"{path} does not name its ledger, and is opened without a ledger. {remedy}"
-    if readers := readers_of(path):
-        said += f"; {readers}"
-    warn(said, StateWarning, stacklevel=stacklevel)
 
 
 def _remedy(history: ReleaseHistory, epsilon: float, alpha: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import math
@@ -18,25 +17,21 @@ from mechdesign.base._files import read_own
 from mechdesign.leakage._correlations import Correlation, candidate_functions, check_directions
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._support import Line, are_pieces
-from mechdesign.leakage._transitions import as_not_negative, as_target, matrix_digest
+from mechdesign.leakage._transitions import as_not_negative, as_target
 from mechdesign.leakage.accounting import Ledger
 
-_SCHEMA = "mechdesign.leakage.accountant/2"
-_FIRST_SCHEMA = "mechdesign.leakage.accountant/1"
+_SCHEMA = "mechdesign.leakage.accountant/1"
 
 _CLOSE = "{path} {why}: other users could delete releases from it. Check it, and make it private: chmod 600 {path}"
 
 Losses = tuple[tuple[LossFunction | None, ...], tuple[LossFunction | None, ...]]
 
-LedgerDescription = Path | Literal["none", "memory", "unsaid"]
-"""The ledger of an accountant: a path, "none", "memory", or "unsaid" for states of version 1 and for copies."""
+LedgerDescription = Path | Literal["none", "memory"]
+"""The ledger of an accountant: a path, "none" or "memory"."""
 
 
 class Charged(NamedTuple):
-    """A release with its ε, a random number of 128 bits, and whether a ledger records it under this number.
-
-    Releases of version 1 have no number.
-    """
+    """A release with its ε, a random number of 128 bits, and whether a ledger records it under this number."""
 
     epsilon: float
     number: str | None
@@ -89,7 +84,7 @@ def parse_state(path: Path, content: bytes) -> AccountantState:
         document = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise StateError(f"{path} is not JSON ({error})") from error
-    if not isinstance(document, dict) or document.get("schema") not in (_SCHEMA, _FIRST_SCHEMA):
+    if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
         raise StateError(f"{path} is not the state of an accountant of this version, {_SCHEMA}")
     claimed = document.pop("sha256", None)
     try:
@@ -103,19 +98,13 @@ def parse_state(path: Path, content: bytes) -> AccountantState:
             as_target(_number(document["alpha"])),
             document["on_excess"],
             (tuple(map(_loss, document["backward"])), tuple(map(_loss, document["forward"]))),
-            _releases(document),
-            _ledger(document["ledger"]) if document["schema"] == _SCHEMA else "unsaid",
+            tuple(_release(*entry) for entry in document["releases"]),
+            _ledger(document["ledger"]),
         )
     except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, StateError):
             raise
         raise StateError(f"{path} is incomplete ({error!r})") from error
-
-
-def _releases(document: dict[str, Any]) -> tuple[Charged, ...]:
-    if document["schema"] == _FIRST_SCHEMA:
-        return tuple(Charged(_budget(epsilon), None) for epsilon in document["epsilons"])
-    return tuple(_release(*entry) for entry in document["releases"])
 
 
 def _release(epsilon: Any, number: Any, in_ledger: Any) -> Charged:
@@ -131,7 +120,7 @@ def _budget(value: Any) -> float:
 def _ledger(said: Any) -> LedgerDescription:
     if isinstance(said, dict) and isinstance(said["path"], str):
         return Path(said["path"])
-    if said in ("none", "memory", "unsaid"):
+    if said in ("none", "memory"):
         return said  # type: ignore[no-any-return]
     raise ValueError(f"{said!r} does not name a ledger")
 
@@ -205,7 +194,7 @@ def require_ledger(path: Path, state: AccountantState, given: Ledger | None) -> 
     A ledger in memory cannot be identified; the caller is responsible for it.
     """
     if given is None:
-        if state.ledger not in ("none", "unsaid"):
+        if state.ledger != "none":
             which = "one in memory" if state.ledger == "memory" else str(state.ledger)
             raise StateError(f"{path} charges a ledger, {which}: give it as ledger=, {_WITHOUT}")
     elif isinstance(state.ledger, Path):
@@ -237,8 +226,6 @@ def check_losses(path: Path, losses: Losses, given: tuple[Correlation, Correlati
         if isinstance(correlation, str) and correlation == "saved":
             continue
         functions = tuple(candidate_functions(correlation, name))
-        if len(functions) == len(losses[side]):
-            functions = tuple(map(_with_earlier_digest, functions, losses[side]))
         if [loss and loss.digest for loss in functions] != [loss and loss.digest for loss in losses[side]]:
             raise StateError(f"{path} is for another {name} matrix than the given one")
         if not all(map(_alike, functions, losses[side])):
@@ -247,17 +234,6 @@ def check_losses(path: Path, losses: Losses, given: tuple[Correlation, Correlati
     known, following = ([[loss] for loss in side] for side in found)
     check_directions(known, following, stacklevel=4)
     return found[0], found[1]
-
-
-def _with_earlier_digest(one: LossFunction | None, stored: LossFunction | None) -> LossFunction | None:
-    """Return a function under the digest in a file, if an earlier version wrote it for the same sparse matrix."""
-    if one is None or stored is None or one.digest == stored.digest or one.matrix is None:
-        return one
-    if matrix_digest(one.matrix, one.ends) != stored.digest:
-        return one
-    other = copy.copy(one)
-    object.__setattr__(other, "digest", stored.digest)
-    return other
 
 
 def _alike(one: LossFunction | None, other: LossFunction | None) -> bool:

@@ -19,8 +19,7 @@ from mechdesign.base._locks import SHARE
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._partition import Partition
 
-_SCHEMA = "mechdesign.ledger/2"
-_EARLIER = "mechdesign.ledger/1"
+_SCHEMA = "mechdesign.ledger/1"
 NUMBER = re.compile("[0-9a-f]{32}")
 """Format of entry numbers."""
 
@@ -36,8 +35,8 @@ class Entry:
         epsilon: Exact ε, 0 for a release without noise; None if ρ is given.
         rho: Exact ρ, or None.
         part: A division of the data, and the part of it that the release uses; or None.
-        policy: Name shared by all releases under the policy; None in files of earlier versions.
-        number: 128 random bits in hexadecimal digits, repeated in the release; None in files of earlier versions.
+        policy: Name shared by all releases under the policy; None if the entry names no policy.
+        number: 128 random bits in hexadecimal digits, repeated in the release.
         domain: Digest of the domain, or None if domains cannot be compared.
         components: Components of the policy: a partition of the values and, as the last element, absence. None if the
             components do not describe the protection, for example under known counts.
@@ -113,13 +112,13 @@ def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Ent
         raise LedgerError(
             f"{path} is not a ledger: it is not JSON ({error}). Name a ledger, or restore a copy"
         ) from error
-    if not isinstance(document, dict) or document.get("schema") not in (_SCHEMA, _EARLIER):
-        raise LedgerError(f"{path} is not a ledger of this version or an earlier one ({_SCHEMA})")
+    if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
+        raise LedgerError(f"{path} is not a ledger of this version ({_SCHEMA})")
     claimed = document.pop("sha256", None)
     if claimed != _digest(document):
         raise LedgerError(f"{path} was damaged or changed: its digest does not match. Restore a copy")
     try:
-        texts = enumerate(document.get("partitions", []))
+        texts = enumerate(document["partitions"])
         partitions = [Partition.read(text, f"partitions[{index}]") for index, text in texts]
         return (
             _number(document["epsilon"], "epsilon"),
@@ -134,16 +133,16 @@ def _read_entry(entry: dict[str, Any], index: int, partitions: list[Partition]) 
     epsilon = _number(entry["epsilon"], f"entries[{index}].epsilon")
     rho = _number(entry["rho"], f"entries[{index}].rho")
     components, classes = (
-        _partition(entry.get(name), f"entries[{index}].{name}", partitions) for name in ("components", "classes")
+        _partition(entry[name], f"entries[{index}].{name}", partitions) for name in ("components", "classes")
     )
     exact = classes is not None and epsilon == 0
     if (epsilon is None) == (rho is None) or ((epsilon or rho or 0) <= 0 and not exact):
         raise InputError(f"entries[{index}]", "must spend a positive ε or ρ, or be exact", value=entry)
     part = None if entry["part"] is None else (str(entry["part"][0]), str(entry["part"][1]))
-    policy = entry.get("policy")
+    policy = entry["policy"]
     if policy is not None and not (isinstance(policy, str) and policy.strip()):
         raise InputError(f"entries[{index}].policy", "must be a name", value=policy)
-    number, domain, together = entry.get("number"), entry.get("domain"), entry.get("together", False)
+    number, domain, together = entry["number"], entry["domain"], entry["together"]
     if number is not None and not (isinstance(number, str) and NUMBER.fullmatch(number)):
         raise InputError(f"entries[{index}].number", "must be 32 hexadecimal digits", value=number)
     if domain is not None and not isinstance(domain, str):
@@ -295,7 +294,7 @@ def by_policy(entries: Iterable[Entry]) -> tuple[PolicyTotals, ...]:
     """Return the total cost under each policy, in the order of their first entries.
 
     Entries are grouped by the name of the policy, which includes its domain, edges and known counts. Entries without a
-    name, such as those of earlier versions, are grouped by their description of the protected people.
+    name are grouped by their description of the protected people.
 
     Args:
         entries: Entries of a ledger.

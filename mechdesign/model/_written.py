@@ -111,9 +111,9 @@ def places_of(domain: Domain | Floats) -> Places:
 def steps_of(domain: Domain) -> tuple[Fraction, Fraction] | None:
     """Return the exact distances between neighbouring places of a grid along x and y, or None for other places."""
     cells, lattice = domain.cells, domain.lattice
-    if cells is not None and _alike(domain.points, cells.points()):
+    if cells is not None and np.array_equal(domain.points, cells.points()):
         return as_decimal(cells.width) / cells.columns, as_decimal(cells.height) / cells.rows
-    if lattice is not None and lattice.box is None and _alike(domain.points, lattice.points()):
+    if lattice is not None and lattice.box is None and np.array_equal(domain.points, lattice.points()):
         return lattice.steps
     return None
 
@@ -123,11 +123,6 @@ def shape_of(grid: Domain) -> tuple[int, int]:
     shape = grid.cells or grid.lattice
     assert shape is not None
     return shape.columns, shape.rows
-
-
-def _alike(points: Floats, others: Floats) -> bool:
-    """Return whether places are equal up to the rounding errors of earlier versions of this library."""
-    return points.shape == others.shape and bool((np.abs(points - others) <= 4 * np.spacing(np.abs(others))).all())
 
 
 def table_of_steps(steps: tuple[Fraction, Fraction], columns: int, rows: int, norm: Norm) -> Floats:

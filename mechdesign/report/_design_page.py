@@ -7,14 +7,12 @@ import hashlib
 import math
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from mechdesign.base._errors import InputError
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._dithering import EUCLIDEAN, Dithered
-from mechdesign.certify._revealed import revealed
 from mechdesign.graphs._builders import edge_array
 from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, baselines, reference_costs
@@ -56,14 +54,11 @@ def html(
     the certificate belongs to another problem.
     """
     _check(problem, channel, certificate)
-    if certificate.revealed is None:
-        # Certificates of earlier versions do not list the revealed secrets.
-        certificate = replace(certificate, revealed=revealed(channel.numerators))
     compared, index = baselines(problem), int(most_likely(problem.prior, 1)[0])
     facts: dict[str, object] = {
         "title": plain(problem.title).strip() or "Privacy mechanism",
         "verdict": design_headline(problem, certificate, origin),
-        "disclosed": describe_disclosure(problem, certificate.revealed or ()),
+        "disclosed": describe_disclosure(problem, certificate.revealed),
         "summary": summary(problem, certificate),
         "notes": _on_prior(problem, origin),
         "requirements": list(_requirements(problem, certificate)),

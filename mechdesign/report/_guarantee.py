@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._exact import exact_text
-from mechdesign.certify._revealed import revealed
 from mechdesign.measures._audit import Audit
 from mechdesign.model._channel import Channel
 from mechdesign.model._origin import Origin
@@ -46,7 +45,7 @@ _EXACT_SAMPLING = (
 
 def describe_design(problem: Problem, channel: Channel, certificate: Certificate, origin: Origin | None) -> Rows:
     """Return the rows on a certified channel."""
-    told = certificate.revealed if certificate.revealed is not None else revealed(channel.numerators)
+    told = certificate.revealed
     return [
         (_UNIT, _list_units(problem)),
         (_PARAMETERS, _list_parameters(problem, certificate)),
@@ -153,8 +152,6 @@ def describe_table(described: Description) -> Rows:
     else:
         parameters = f"{described.spent}, δ = 0"
     gaps = ["pairs of databases that are not neighbours under this policy"]
-    if described.unsound:
-        gaps.insert(0, "the stated parameter: an earlier version may have added too little noise for this policy")
     if described.rehearsal:
         gaps.insert(0, "this release: its noise came from a given generator, so it is a rehearsal without a guarantee")
     randomness = "of a given generator" if described.rehearsal else "of the operating system, on a lattice of integers"

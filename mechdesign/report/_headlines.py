@@ -300,8 +300,6 @@ def _describe_trajectories(bound: float) -> str:
 def table_headline(release: Release) -> Headline:
     """Return the verdict on a release from a table: its spending, its meaning as odds, and the errors of answers."""
     described, error = release.description, describe_errors(release)
-    if described.unsound:
-        return Headline(False, "An earlier version made this release.", described.definition)
     errors = f"The standard error of an answer is {error}." if error else "The answers are exact."
     if described.rehearsal:
         return Headline(

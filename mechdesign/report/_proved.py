@@ -9,11 +9,10 @@ import numpy as np
 
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN
-from mechdesign.model import distances
 from mechdesign.model._disclosure import describe_disclosure
 from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import claim_names, requirement_name
+from mechdesign.model._problem_words import claim_names
 from mechdesign.model._words import decimal, recognise_measure, short
 from mechdesign.report._private import private
 
@@ -27,9 +26,7 @@ def describe_proof(problem: Problem, certificate: Certificate) -> tuple[str, ...
 
 
 def describe_revealed(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
-    """Return sentences on the secrets that answers reveal, or an empty tuple if the certificate does not list them."""
-    if certificate.revealed is None:
-        return ()
+    """Return sentences on the secrets that answers reveal."""
     return (*(() if certificate.revealed else (_HIDDEN,)), *describe_disclosure(problem, certificate.revealed))
 
 
@@ -38,20 +35,6 @@ def count_bounded_pairs(problem: Problem) -> tuple[str, ...]:
     n = len(problem.prior)
     bounds = problem.pair_bounds
     return tuple(_count(len(bounds[place]), n) if place in bounds else "" for place in range(len(problem.claims)))
-
-
-def describe_unbounded_pairs(problem: Problem) -> tuple[str, ...]:
-    """Return sentences on requirements, written by earlier versions, that do not bound the pairs at their radius."""
-    margin = 0.0 if problem.secrets is None else distances.margin(problem.secrets)
-    n = len(problem.prior)
-    free = [requirement.left_free(margin) for requirement in problem.requirements]
-    return tuple(
-        f"requirements[{index}] ({requirement_name(problem, problem.requirements[index])}) does not bound {count} of "
-        f"{n * (n - 1)} ordered pairs, whose distance is the radius to within rounding. The design is from an earlier "
-        "version: run it again"
-        for index, count in enumerate(free)
-        if count
-    )
 
 
 def _count(pairs: int, n: int) -> str:

@@ -37,7 +37,6 @@ def _facts(publication: Published) -> dict[str, object]:
     return {
         "title": publication.title.strip() or what.capitalize(),
         "verdict": table_headline(release),
-        "unsound": described.unsound,
         "free": free,
         "said": f"{what[:1].upper() + what[1:]}: {count:,} answer{'s' * (count != 1)}.",
         "policy": described.policy,

@@ -623,7 +623,7 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     with source.keys():
         require_plain_texts(data, "", lines=True)
     if isinstance(domain := data.get("domain"), dict) and "attributes" in domain:
-        problem, remedy = "belongs to a specification of a release from a table", "use `mechdesign blowfish` for it"
+        problem, remedy = "belongs to a specification of a release from a table", "use `mechdesign table` for it"
         raise SpecificationError("domain.attributes", problem, remedy=remedy)
     check_version(data)
     look_for_kinds(data.get("privacy"))

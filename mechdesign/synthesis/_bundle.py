@@ -146,11 +146,8 @@ def restore_domain(found: Bundle, name: str, described: object) -> Domain | None
             None if described["cells"] is None else Grid(**described["cells"]),
             None if described["geographic"] is None else BoundingBox(**described["geographic"]),
             found.arrays.get(f"{name}_coordinates"),
-            # Older bundles measure distances between points of a projection that is exact at the middle latitude.
-            None if described.get("plane") is None else Plane(**described["plane"]),
+            None if described["plane"] is None else Plane(**described["plane"]),
             None if described.get("lattice") is None else _restore_lattice(described["lattice"]),
-            # Older bundles do not store the grid cells of their places. For such a bundle, a point counts as inside the
-            # domain if it lies within a fixed distance of a place.
             None if described.get("within") is None else _restore_grid_part(described["within"]),
         )
     except (KeyError, TypeError) as error:

@@ -27,7 +27,7 @@ from mechdesign.synthesis._rays.generation import solve_rays
 from mechdesign.synthesis._recovery import check_candidate, recover_design
 from mechdesign.synthesis._result import Design, SolveSummary, certify_design, warn_if_wide
 from mechdesign.synthesis._rows import solve_rows
-from mechdesign.synthesis._settings import TOLERANCE, Rows, SolveSettings, resolve_progress
+from mechdesign.synthesis._settings import TOLERANCE, Rows, SolveSettings
 from mechdesign.synthesis._sizes import check_size, size_of
 from mechdesign.synthesis._slater_point import find_interior_channel
 
@@ -54,7 +54,6 @@ def design(
     options: Mapping[str, object] | None = None,
     threads: int | None = None,
     progress: ProgressCallback | None = None,
-    report: ProgressCallback | None = None,
     isolated: Isolated = "refuse",
 ) -> Design:
     """Return the least-cost channel for a problem, with its certificate.
@@ -83,7 +82,6 @@ def design(
         options: Further options, under the solver's own names.
         threads: Largest number of threads that the solver may use.
         progress: Function that is called with a `Progress` from time to time.
-        report: The former name of `progress`, deprecated.
         isolated: How to treat secrets that no pair bound connects to another secret: "refuse" them, or "release" them
             exactly. The certificate lists released secrets as `revealed`. Problems whose only requirements are
             distortion floors bound no pairs, and are never refused. A problem from `mechdesign.graphs.problem` already
@@ -111,7 +109,6 @@ def design(
     >>> round(md.design(problem).certificate.expected_cost, 6)
     0.24974
     """
-    progress = resolve_progress(progress, report)
     with own_arithmetic():
         settings = SolveSettings(solver, tolerance, time_limit, rows, threads, options or {}, progress)
         # A bundle cannot hold titles, units or labels with hidden characters.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -137,16 +136,6 @@ def _accepts_one_argument(function: Callable[..., object]) -> bool:
         # The signature of a function written in C may be unavailable.
         return True
     return True
-
-
-def resolve_progress(
-    progress: ProgressCallback | None, report: ProgressCallback | None, stacklevel: int = 3
-) -> ProgressCallback | None:
-    """Return `progress`, or else `report`, its former name, with a DeprecationWarning."""
-    if report is None:
-        return progress
-    warnings.warn("report= is now called progress=", DeprecationWarning, stacklevel=stacklevel)
-    return report if progress is None else progress
 
 
 def _check_positive(path: str, value: float) -> float:

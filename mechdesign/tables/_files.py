@@ -18,12 +18,10 @@ import numpy as np
 from mechdesign.base._arrays import Floats
 from mechdesign.base._atomic import replacing, write_file
 from mechdesign.base._check import as_path
-from mechdesign.base._errors import InputError, ReportError, UnsoundWarning
-from mechdesign.base._warnings import warn
+from mechdesign.base._errors import InputError, ReportError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._texts import csv_text, from_cell
 from mechdesign.synthesis._folders import NO_FILES, Files, check_folder, make_second_release_error, prepare_files
-from mechdesign.tables._definitions import definition_of_version_1
 from mechdesign.tables._queries._cumulative_release import NamedQuantile, NamedRange
 from mechdesign.tables._queries._registry import QUERIES
 from mechdesign.tables._release import ANSWERS, HEADER, VERSION, Column, Description, Header, Release
@@ -34,10 +32,6 @@ R = TypeVar("R", bound=Release)
 def load(folder: str | os.PathLike[str]) -> Release:
     """Load a release that `Release.save` wrote, as an object of its original class.
 
-    Releases of file version 1 can also be loaded. Under publicly known counts, the noise of version 1 protects too few
-    neighbours, unless the policy joins every two values. Such a release is marked as unsound by a warning, by
-    `Description.unsound` and in the report.
-
     Args:
         folder: the folder in which the release was saved.
 
@@ -46,9 +40,6 @@ def load(folder: str | os.PathLike[str]) -> Release:
 
     Raises:
         InputError: A file is missing, damaged, or of an unknown version.
-
-    Warns:
-        UnsoundWarning: The release protects less than its policy requires.
 
     >>> import tempfile
     >>> from mechdesign.tables import Domain, Policy, release_histogram
@@ -64,24 +55,17 @@ def load(folder: str | os.PathLike[str]) -> Release:
         rows = (folder / ANSWERS).read_bytes()
     except (OSError, msgspec.MsgspecError, RecursionError) as error:
         raise _make_damage_error(folder, str(error)) from error
-    if header.version not in (1, VERSION):
-        raise _make_damage_error(folder, f"version {header.version}, and this program reads versions 1 and {VERSION}")
-    if (header.definition is None) != (header.version == 1):
-        raise _make_damage_error(
-            folder, f"version {header.version} names {'a' if header.definition else 'no'} definition"
-        )
+    if header.version != VERSION:
+        raise _make_damage_error(folder, f"version {header.version}, and this program reads version {VERSION}")
     if hashlib.sha256(rows).hexdigest() != header.answers_sha256:
         raise _make_damage_error(folder, f"{ANSWERS} is not the file that {HEADER} describes")
     kinds = {query.released.kind: query.released for query in QUERIES.values()}
     if header.kind not in kinds:
         raise _make_damage_error(folder, f"the kind {header.kind!r} is unknown")
     try:
-        found = _build(kinds[header.kind], header, rows)
+        return _build(kinds[header.kind], header, rows)
     except (ValueError, TypeError, KeyError) as error:
         raise _make_damage_error(folder, str(error)) from error
-    if found.description.unsound:
-        warn(f"{folder}: {found.description.definition}", UnsoundWarning, stacklevel=2)
-    return found
 
 
 def _build(kind: type[R], header: Header, rows: bytes) -> R:
@@ -98,7 +82,7 @@ def _build(kind: type[R], header: Header, rows: bytes) -> R:
         what=header.what,
         policy=header.policy,
         neighbours=header.neighbours,
-        definition=header.definition or definition_of_version_1(header.neighbours, header.policy),
+        definition=header.definition,
         mechanism=header.mechanism,
         epsilon=None if header.epsilon is None else exact(header.epsilon),
         rho=None if header.rho is None else exact(header.rho),

@@ -20,11 +20,10 @@ from mechdesign.base._display import card
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import to_cell
-from mechdesign.tables._definitions import EARLIER
 
 Column = NDArray[Any]
 
-VERSION = 2
+VERSION = 1
 ANSWERS = "answers.csv"
 HEADER = "release.json"
 _ROWS_AT_ONCE = 50_000
@@ -67,11 +66,6 @@ class Description:
     rehearsal: bool
     remarks: tuple[str, ...] = ()
     entry: str | None = None
-
-    @property
-    def unsound(self) -> bool:
-        """Return whether an earlier version computed the release, with possibly too little noise for the policy."""
-        return self.definition == EARLIER
 
     @property
     def is_spent(self) -> str:
@@ -138,8 +132,7 @@ class Release:
             read_only(array)
 
     def __repr__(self) -> str:
-        unsound = ", unsound" if self.description.unsound else ""
-        return f"{type(self).__name__}({self.description.what}, {len(self)} answers{unsound})"
+        return f"{type(self).__name__}({self.description.what}, {len(self)} answers)"
 
     def _repr_html_(self) -> str:
         spent = self.description.spent if self.description.epsilon or self.description.rho else "nothing"
@@ -299,7 +292,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     queries: int
     parameters: dict[str, Any]
     answers_sha256: str
-    definition: str | None = None
+    definition: str
     entry: str | None = None
 
 

@@ -110,11 +110,11 @@ def test_just_outside_a_claim_does_not_hold() -> None:
         assert reason in found.reason
 
 
-def test_they_are_exported_under_the_second_schema_and_come_back(tmp_path: Any) -> None:
+def test_they_are_exported_and_come_back(tmp_path: Any) -> None:
     before = evidence()
     files = bundle.encode(before, certify(before))
     document = json.loads(files[bundle.CERTIFICATE])
-    assert document["schema"] == "mechdesign-certificate/2"
+    assert document["schema"] == "mechdesign-certificate/1"
     assert document["requirements"] == [
         {"kind": "pairs", "name": "near", "epsilon": "0.7"},
         {"kind": "ratios", "name": "ratio", "factor": "1"},

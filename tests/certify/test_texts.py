@@ -149,13 +149,12 @@ def labelled(names: list[str], written: list[str]) -> dict[str, bytes]:
     return bundle.encode(evidence, certify(evidence), arrays=arrays, files={TABLE: table})
 
 
-def test_tables_are_proved_with_apostrophes_and_as_earlier_versions_wrote_them(tmp_path: Path) -> None:
+def test_tables_are_proved_with_apostrophes(tmp_path: Path) -> None:
     names = ["=1+1", "'s", "-5"]
-    for written in (list(map(to_cell, names)), names):
-        put(tmp_path, labelled(names, written))
-        assert verify(tmp_path).holds
-        assert second_verifier.prove(tmp_path)
-    for written in (["'=1+1", "'s", "-5"], ["=1+1", "''s", "-5"], ["'=1+1", "''s", "'-5"], ["1+1", "s", "-5"]):
+    put(tmp_path, labelled(names, list(map(to_cell, names))))
+    assert verify(tmp_path).holds
+    assert second_verifier.prove(tmp_path)
+    for written in (names, ["'=1+1", "'s", "-5"], ["=1+1", "''s", "-5"], ["'=1+1", "''s", "'-5"], ["1+1", "s", "-5"]):
         put(tmp_path, labelled(names, written))
         with pytest.raises(CertificateError, match="does not match the channel"):
             verify(tmp_path)

@@ -156,9 +156,9 @@ def test_wrong_specifications_are_told_before_their_folder_and_reach_no_solver(
                 "design none.toml": "none.toml: cannot be opened",
                 "design below/other.v3.toml": "Did you mean below/other.v2.toml?",
                 # The other kind of specification, and two files in the wrong order.
-                "design ages.toml": "mechdesign blowfish",
-                "blowfish s.toml ages.csv": "mechdesign design",
-                "blowfish ages.csv ages.toml": "ages.csv: is not valid TOML",
+                "design ages.toml": "mechdesign table",
+                "table s.toml ages.csv": "mechdesign design",
+                "table ages.csv ages.toml": "ages.csv: is not valid TOML",
             }
         )
         patched.setattr("importlib.util.find_spec", lambda name: None)
@@ -317,6 +317,5 @@ def test_design_says_how_many_pairs_are_bounded() -> None:
         if unit == "m":
             proved = well("verify", "s").output
             assert "8 of 20 ordered pairs of secrets" in flat(proved)
-            assert json.loads(well("verify", "s", "--json").stdout)["left_free"] == []
             second_verifier.prove(Path("s"))
         shutil.rmtree("s")

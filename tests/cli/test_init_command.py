@@ -335,11 +335,11 @@ def test_matrices_and_records_are_asked_about() -> None:
     attributes = 'domain.attributes = { a = { values = ["x", "y"] }, b = { values = [0.5, 1.5] } }\n'
     write(f'{attributes}policy.kind = "full"\nrelease = {{ kind = "histogram", epsilon = 300 }}\n')
     write("sep=;\na; b\nx; 0,5\ny; 1,5\ny; 1,5\n", "t.csv")
-    found = well("blowfish", "s.toml", "t.csv", "-o", "out", "--no-report")
+    found = well("table", "s.toml", "t.csv", "-o", "out", "--no-report")
     counts = [int(line.rsplit(",", 1)[1]) for line in Path("out/answers.csv").read_text().split()[1:]]
     assert counts == [1, 0, 0, 2]
     assert "commas are read as decimal marks" in found.stderr
-    assert_wrong_usage({"blowfish s.toml t.csv -o other --decimal .": "t.csv"})
+    assert_wrong_usage({"table s.toml t.csv -o other --decimal .": "t.csv"})
 
 
 # --- comments ---

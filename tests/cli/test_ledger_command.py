@@ -35,7 +35,7 @@ def write(path: str = "l.json", budget: str = ", epsilon = 1", folder: str = "."
     Path(folder).mkdir(exist_ok=True)
     (Path(folder) / "s.toml").write_text(SPECIFICATION.format(path=path, budget=budget))
     (Path(folder) / "t.csv").write_text(TABLE)
-    return ["blowfish", f"{folder}/s.toml", f"{folder}/t.csv", "--no-report"]
+    return ["table", f"{folder}/s.toml", f"{folder}/t.csv", "--no-report"]
 
 
 def modes(*names: str) -> list[int]:

@@ -55,7 +55,7 @@ def test_true_states_and_chains_are_their_owners_alone(umask: int) -> None:
     assert (Path("chain").stat().st_mode & 0o777, modes("chain")) == (0o700, {0o600})
     if umask:
         return
-    # Files of an earlier version keep their modes, and are named.
+    # Existing files keep their modes, and are named.
     Path("chain").chmod(0o755)
     Path("chain/forward.csv").chmod(0o644)
     said = well("chain", "s.toml", "-o", "chain").stderr

@@ -1,4 +1,4 @@
-"""`mechdesign verify`, and what it says of pairs that an earlier version left free."""
+"""`mechdesign verify`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import zipfile
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +15,6 @@ from cli_examples import SPECIFICATION, flat, run, well, write
 
 import mechdesign as md
 from mechdesign.certify import _verify as verify
-from mechdesign.certify import second_verifier
-from mechdesign.certify._stated import Stated
 from mechdesign.report import _saving as saving
 
 
@@ -122,26 +119,3 @@ def test_verifying_imports_no_solver_and_writes_to_terminals_of_few_characters(m
     )
     assert done.returncode == 0, done.stderr
     assert "ε ≤ 0.7" in done.stdout
-
-
-# --- pairs left free ---
-
-
-def test_an_older_design_is_judged_by_its_pairs_and_what_it_leaves_free_is_said() -> None:
-    """A requirement as it was once stated: of six pairs of neighbours two lie 2⁻⁵³ too far apart."""
-    domain = md.Domain.grid(columns=4, rows=1, width=0.4, height=0.1, unit="km")
-    distance = np.array(md.distances.euclidean(domain))
-    distance[1, 2] = distance[2, 1] = 0.10000000000000003
-    requirement = md.ThresholdPrivacy.from_stated([Stated.threshold(Fraction(1), distance, Fraction(1, 10))], 4)
-    problem = md.Problem(md.Prior.uniform(4), distance, [requirement], secrets=domain, observables=domain)
-    md.design(problem).save("old")
-    said = flat(well("verify", "old").output)
-    assert "for 4 of 12 ordered pairs" in said
-    sentence = (
-        "requirements[0] (threshold privacy, ε within 0.1 km (Euclidean distance)) does not bound 2 of 12 ordered pairs"
-    )
-    assert sentence in said
-    assert sentence in flat(well("inspect", "old").output)
-    assert json.loads(well("verify", "old", "--json").stdout)["left_free"][0].startswith(sentence)
-    assert "left free" in json.loads(well("inspect", "old", "--json").stdout)
-    second_verifier.prove(Path("old"))

@@ -228,7 +228,7 @@ def test_commands_show_a_cell_when_asked(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("name,age\nAda,3\nBob,HIV positive since 2011\n")
     (tmp_path / "P.csv").write_text("1,0\n0,HIV positive\n")
     for command in (
-        ("blowfish", tmp_path / "s.toml", tmp_path / "t.csv", "-o", tmp_path / "o"),
+        ("table", tmp_path / "s.toml", tmp_path / "t.csv", "-o", tmp_path / "o"),
         ("leakage", tmp_path / "P.csv", "--epsilon", 1, "--steps", 2),
         ("budget", "--alpha", 1, "--backward", tmp_path / "P.csv"),
         ("audit", tmp_path / "P.csv", "--distance", "hamming"),

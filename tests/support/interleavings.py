@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import mechdesign as md
-from mechdesign import tables as blowfish
+from mechdesign import tables
 from mechdesign.errors import MechdesignError
 from mechdesign.leakage._accountant import Accountant
 
@@ -116,8 +116,8 @@ class Histograms(LedgerFile):
     kind = "table releases"
 
     def release(self, kept: Any) -> Iterator[str]:
-        policy = blowfish.Policy.full(blowfish.Domain({"a": range(2)}))
-        blowfish.release_histogram({"a": [0, 1, 1]}, policy, self.share, ledger=kept)
+        policy = tables.Policy.full(tables.Domain({"a": range(2)}))
+        tables.release_histogram({"a": [0, 1, 1]}, policy, self.share, ledger=kept)
         yield self.share
 
 

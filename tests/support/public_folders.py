@@ -304,7 +304,7 @@ def table_case(rng: random.Random) -> Case:
     written = [_table(names, values, each) for each in (records, other)]
     return Case(
         f"{kind}, {policy.split(chr(10))[0]}{', unbounded' * unbounded}{', known counts' * bool(known)}",
-        ("blowfish", "s.toml", "t.csv", "-o", "released", *rng.choice([(), ("--no-report",)])),
+        ("table", "s.toml", "t.csv", "-o", "released", *rng.choice([(), ("--no-report",)])),
         {"s.toml": text},
         ({"t.csv": written[0]}, {"t.csv": written[1]}),
     )

@@ -23,7 +23,7 @@ from mechdesign.synthesis.formats._format import Exported
 from mechdesign.synthesis.formats._plain import mps
 from mechdesign.synthesis.formats._registry import FORMATS, format_of
 
-PLAIN = {"unit": "km", "cells": None, "geographic": None}
+PLAIN = {"unit": "km", "cells": None, "geographic": None, "plane": None}
 
 
 def a_problem():
@@ -140,6 +140,7 @@ def test_damaged_sets_are_not_loaded(design, folder):
     [
         ({"secrets": 3}, "domain of the secrets"),
         ({"secrets": {"unit": "km", "cells": None}}, "geographic"),
+        ({"secrets": {"unit": "km", "cells": None, "geographic": None}}, "plane"),
         ({"secrets": PLAIN | {"cells": {"columns": 9, "rows": 9, "width": 1, "height": 1}}}, "cells"),
         ({"secrets": PLAIN | {"cells": {"x": 9}}}, "unexpected keyword"),
         ({"secrets": PLAIN | {"unit": 3}}, "unit"),

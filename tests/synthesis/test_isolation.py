@@ -193,7 +193,6 @@ def test_other_values_of_isolated_are_refused(isolated: object) -> None:
 
 
 def test_problems_with_isolated_secrets_are_still_valid(tmp_path: Path) -> None:
-    """Requirements and problems with isolated secrets are valid, because bundles of earlier versions contain them."""
     made = quietly(problem(md.ThresholdPrivacy(1, DISTANCE, 0.5)))
     made.save(tmp_path)
     assert md.verify(tmp_path).revealed == (0, 1, 2, 5)

@@ -43,7 +43,7 @@ def write(kind="histogram", epsilon="1", policy='kind = "full"'):
 
 
 def run(*more):
-    return CliRunner().invoke(main, ["blowfish", "s.toml", "t.csv", "-o", "out", *more])
+    return CliRunner().invoke(main, ["table", "s.toml", "t.csv", "-o", "out", *more])
 
 
 def said(result):

@@ -1,4 +1,4 @@
-"""The command `mechdesign blowfish`: releases, plans, charges and refusals."""
+"""The command `mechdesign table`: releases, plans, charges and refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["blowfish", *map(str, arguments)], terminal_width=100)
+    return CliRunner().invoke(main, ["table", *map(str, arguments)], terminal_width=100)
 
 
 def write(release=KINDS["histogram"], table=TABLE, more="", domain=AGES):

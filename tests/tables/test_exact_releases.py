@@ -404,7 +404,7 @@ def test_a_specification_and_the_command_refuse_and_can_be_told_to_insist(tmp_pa
     for name, labels, more in (("one", "[0, 0, 1, 1]", []), ("two", "[0, 1, 1, 2]", []), ("two", "", ["--together"])):
         if labels:
             Path(f"{name}.toml").write_text(SPEC.replace("LABELS", labels), encoding="utf-8")
-        results.append(CliRunner().invoke(main, ["blowfish", f"{name}.toml", "t.csv", "-o", f"out-{name}", *more]))
+        results.append(CliRunner().invoke(main, ["table", f"{name}.toml", "t.csv", "-o", f"out-{name}", *more]))
     assert [result.exit_code for result in results] == [0, 2, 0], [result.output for result in results]
     assert "--together" in " ".join(results[1].output.split())
     assert [entry.together for entry in md.Ledger(path="l.json").entries] == [False, True]

@@ -1,4 +1,4 @@
-"""Releases under publicly known counts: their descriptions, the verdict on unsound ones, and refusals."""
+"""Releases under publicly known counts: their descriptions, and refusals."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.errors import InputError, UnsoundWarning
+from mechdesign.errors import InputError
 from mechdesign.report import _saving as saving
 from mechdesign.specification._table_specification import parse
-from mechdesign.tables._definitions import ALONE, EARLIER, KNOWN_COUNTS, definition_of_version_1
+from mechdesign.tables._definitions import ALONE, KNOWN_COUNTS
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._linear_queries import step_of
-from mechdesign.tables._policy import Policy, describe_policy
+from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._cumulative import plan_cumulative, release_cumulative
 from mechdesign.tables._queries._kmeans import plan_kmeans
 from mechdesign.tables._queries._linear import release_histogram, release_linear
@@ -28,26 +28,7 @@ TEN = Domain({"x": range(10)})
 HALF = np.arange(10) < 5
 LINE = Policy.line(TEN, constraints=[HALF])
 DATA = [0, 1, 1, 3, 5, 6, 9] * 20
-SENTENCE = (
-    "Two databases are neighbours if they {size}both agree with {known}, and differ in at least one record, where "
-    "every record that differs changes {change}, and no smaller part of these changes alone would lead to a database "
-    "that agrees with {known}."
-)
 ANY = "from any value to any other"
-ABSENT = "from any value to being absent, or back"
-PARTITION = "from one value to another in the same block of a partition into 3"
-BOUNDED = "have the same number of records, "
-
-
-def sentence(change: str, size: str = BOUNDED, known: str = "the publicly known count") -> str:
-    return SENTENCE.format(size=size, change=change, known=known)
-
-
-def as_version_1(folder: Path, neighbours: str) -> None:
-    header = folder / "release.json"
-    said = json.loads(header.read_text(encoding="utf-8"))
-    del said["definition"]
-    header.write_text(json.dumps({**said, "version": 1, "neighbours": neighbours}), encoding="utf-8")
 
 
 def inspected(folder: Path, *options: str) -> tuple[str, str]:
@@ -63,72 +44,23 @@ def test_a_release_names_its_definition_wherever_it_is_read(tmp_path):
         folder = tmp_path / definition[:5]
         saving.save(found, folder)
         said = json.loads((folder / "release.json").read_text(encoding="utf-8"))
-        assert (said["version"], said["definition"]) == (2, definition)
+        assert (said["version"], said["definition"]) == (1, definition)
         assert definition in (folder / "report.html").read_text(encoding="utf-8")
         loaded = md.tables.load(folder)
         assert loaded.description == found.description
-        assert not loaded.description.unsound
-        text, warned = inspected(folder)
+        text, _ = inspected(folder)
         assert definition.split(".")[0] in text
-        assert "nsound" not in text + warned
     assert "at least one record changes from one value of x to the next" in LINE.neighbours
     assert f"the other records that differ change {ANY}, and no" in LINE.neighbours
     unbounded = Policy.full(TEN, constraints=[HALF], unbounded=True)
     assert f"change {ANY}, or to being absent, or back, and no" in unbounded.neighbours
 
 
-def test_an_unsound_release_says_so_wherever_it_is_read(tmp_path):
-    release_histogram(DATA, LINE, epsilon=1).save(tmp_path)
-    as_version_1(tmp_path, sentence(PARTITION))
-    with pytest.warns(UnsoundWarning, match="Unsound: under known counts"):
-        found = md.tables.load(tmp_path)
-    assert found.description.unsound
-    assert "unsound" in repr(found)
-    text, warned = inspected(tmp_path)
-    assert "verdict unsound" in text
-    assert "Unsound: under known counts" in warned
-    assert json.loads(inspected(tmp_path, "--json")[0])["unsound"]
-    assert "Unsound: under known counts" in saving.html(found)
-    # Written again it says so again.
-    found.save(tmp_path / "again")
-    with pytest.warns(UnsoundWarning):
-        assert md.tables.load(tmp_path / "again").description == found.description
-
-
-def test_which_sentences_of_neighbours_are_sound():
-    every, one = "that the given graph joins to it", "that differs from it in exactly one attribute"
-    for change, shape, definition in (
-        (f"{every} (45 edges)", "10 values of x", KNOWN_COUNTS),
-        (f"{every} (44 edges)", "10 values of x", EARLIER),
-        (f"{every} (15 edges)", "2 values of x × 3 values of y", KNOWN_COUNTS),
-        (f"{every} (499500 edges)", "1,000 values of x", KNOWN_COUNTS),
-        (one, "1 value of x × 10 values of y", KNOWN_COUNTS),
-        (one, "2 values of x × 2 values of y", EARLIER),
-        ("at a distance of at most 9 in x", "10 values of x", EARLIER),
-        ("in the same block of a partition into 1", "10 values of x", KNOWN_COUNTS),
-        ("in the same block of a partition into 12", "10 values of x", EARLIER),
-    ):
-        policy = f"Blowfish policy (union) on {shape}, with 1 publicly known count"
-        change = f"from one value to another {change}"
-        assert definition_of_version_1(sentence(change), policy) == definition, change
-        assert definition_of_version_1(sentence(f"{PARTITION}, or {change}"), policy) == definition, change
-        # People may be absent, and the sentence does not join all values to that.
-        assert definition_of_version_1(sentence(change, size=""), policy) == EARLIER
-        assert definition_of_version_1(sentence(f"{change}, or {ABSENT}", size=""), policy) == definition, change
-    for neighbours, definition in (
-        (sentence(PARTITION, known="all 2 publicly known counts"), EARLIER),
-        (sentence(ANY), KNOWN_COUNTS),
-        (sentence(f"from one value of x to the next or the previous one, or {ANY}"), KNOWN_COUNTS),
-        (Policy.full(TEN, unbounded=True).neighbours, ALONE),
-    ):
-        assert definition_of_version_1(neighbours, describe_policy(LINE)) == definition, neighbours
-
-
-def test_versions_and_definitions_that_do_not_go_together_are_refused(tmp_path):
+def test_other_versions_and_definitions_are_refused(tmp_path):
     release_histogram(DATA, LINE, epsilon=1).save(tmp_path)
     header = tmp_path / "release.json"
     whole = json.loads(header.read_text(encoding="utf-8"))
-    for change in ({"version": 1}, {"definition": None}, {"version": 3}, {"definition": 5}):
+    for change in ({"version": 2}, {"definition": None}, {"definition": 5}):
         header.write_text(json.dumps({**whole, **change}), encoding="utf-8")
         with pytest.raises(InputError, match="not contain a readable release"):
             md.tables.load(tmp_path)

@@ -146,7 +146,7 @@ def test_the_command_says_the_same_of_an_empty_table_and_of_one_record(kind, tmp
     results = []
     for rows in ("", "2,f\n"):
         Path("t.csv").write_text("age,sex\n" + rows, encoding="utf-8")
-        done = CliRunner().invoke(main, ["blowfish", "s.toml", "t.csv", "-o", "out", "--no-report", "--overwrite"])
+        done = CliRunner().invoke(main, ["table", "s.toml", "t.csv", "-o", "out", "--no-report", "--overwrite"])
         assert done.exit_code == 0, done.output
         results.append((sorted(path.name for path in Path("out").iterdir()), md.tables.load("out").description))
         assert "contains no record" not in done.output

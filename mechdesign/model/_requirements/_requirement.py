@@ -115,20 +115,6 @@ class Requirement(ABC):
             The end of the sentence.
         """
 
-    def left_free(self, margin: float = 0.0) -> int:
-        """Return the number of unbounded ordered pairs whose distance equals the radius up to rounding.
-
-        Only bundles from earlier versions of the package contain requirements with such pairs.
-
-        Args:
-            margin: A bound on the rounding errors of distances, in addition to 1e-9 of the radius; see
-                `distances.margin`.
-
-        Returns:
-            The number of pairs, which is 0 for requirements without a radius.
-        """
-        return 0
-
     @property
     def policy_graph(self) -> nx.Graph | None:
         """The graph to which `[policy]` applies; answers stay in its components. Only graph privacy has one."""

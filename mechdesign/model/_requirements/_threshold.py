@@ -100,17 +100,6 @@ class ThresholdPrivacy(RequirementKind):
             object.__setattr__(made, name, value)
         return made
 
-    def left_free(self, margin: float = 0.0) -> int:
-        """Return the number of unbounded ordered pairs whose distance equals the radius up to rounding.
-
-        Args:
-            margin: A bound on the rounding errors of distances; see `distances.margin`.
-
-        Returns:
-            The number of pairs.
-        """
-        return int((self.distance != distances.down_to(self.distance, self.radius, margin)).sum())
-
     @classmethod
     def from_table(cls, table: ThresholdTable, reading: Reading) -> Self:
         """Return the requirement that a table of a specification describes.
