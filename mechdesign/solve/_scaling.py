@@ -13,6 +13,8 @@ from mechdesign.solve._linear import LinearProgram
 
 # If all numbers are between the inverse of this power of two and the power, no unit changes but to raise small numbers.
 _ORDINARY_EXPONENT = 30
+# Solvers refuse larger coefficients; a fit gives such numbers if others are next to 0, such as 1e-300.
+_LARGEST_EXPONENT = 45
 _UNIT_ITERATIONS = 1000
 
 
@@ -59,11 +61,18 @@ def scale(program: LinearProgram) -> Scaled:
     bounds = np.stack([_exponents(program.lower), _exponents(program.upper)])
     free = np.isinf(program.row_lower) & np.isinf(program.row_upper)
     coefficients = np.where(free[of_row], np.nan, _exponents(program.matrix.data))
-    columns, lowest = np.zeros(program.columns), np.inf
-    if any((np.abs(each) > _ORDINARY_EXPONENT).any() for each in (coefficients, row_bounds, bounds)):
-        columns, lowest = _fit_units(of_row, of_column, coefficients, row_bounds, bounds, costs), 0.0
     present = ~np.isnan(coefficients)
-    rows = _find_shift(coefficients + columns[of_column], of_row, program.rows, lowest)
+    columns, lowest = np.zeros(program.columns), np.inf
+    rows = _find_shift(coefficients, of_row, program.rows, lowest)
+    if any((np.abs(each) > _ORDINARY_EXPONENT).any() for each in (coefficients, row_bounds, bounds)):
+        lowest = 0.0
+        units = _fit_units(of_row, of_column, coefficients, row_bounds, bounds, costs)
+        fitted = coefficients + units[of_column]
+        shifts = _find_shift(fitted, of_row, program.rows, lowest)
+        if np.max((fitted + shifts[of_row])[present], initial=0.0) <= _LARGEST_EXPONENT:
+            rows, columns = shifts, units
+        else:
+            rows = _find_shift(coefficients, of_row, program.rows, lowest)
     # An empty row has the unit of its bounds.
     empty = np.bincount(of_row[present], minlength=program.rows) == 0
     places = np.tile(np.arange(program.rows), 2)
