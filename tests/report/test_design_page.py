@@ -24,6 +24,7 @@ from mechdesign.model._requirements._threshold import ThresholdPrivacy
 from mechdesign.model._words import decimal, recognise_measure
 from mechdesign.report._design_page import html
 from mechdesign.report._design_tables import summary
+from mechdesign.report._proved import describe_proof
 
 
 @pytest.fixture(autouse=True)
@@ -182,6 +183,23 @@ def test_summary_states_the_promises():
     assert "two secrets 1 km apart by a factor of at most 1.83" in text
     assert "two secrets within 1.5 km of each other by a factor of at most 2.72" in text
     assert "off by at least 0.1 km on average" in text
+
+
+def test_sentences_on_what_is_proved_state_the_numbers_of_their_claims():
+    problem, _, found = city()
+    metric, threshold, distortion = describe_proof(problem, found)
+    apart = distances.euclidean(problem.secrets)
+    farthest = float(apart.max())
+    (reach, exponent) = re.findall(r"at its maximum of (\S+) km the factor is e\^(\S+)$", metric)[0]
+    assert (float(reach), float(exponent)) == pytest.approx((farthest, 0.6 * farthest), rel=5e-3)
+    assert (
+        "p(o|s) ≤ e^(0.6·d(s, t)) p(o|t) for all 132 ordered pairs of secrets (s, t), and each of 12 answers" in metric
+    )
+    near = np.count_nonzero((apart > 0) & (apart <= 1.5))
+    assert f"p(o|s) ≤ e^1 p(o|t) for {near} of 132 ordered pairs" in threshold
+    assert "an error of at least 0.1 km on average, with each of its 12 listed guesses" in distortion
+    for said, checked in zip((metric, threshold, distortion), found.requirements, strict=True):
+        assert said.startswith(f"{checked.kind} privacy, ")
 
 
 def test_decimals():
