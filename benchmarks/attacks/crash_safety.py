@@ -175,15 +175,15 @@ class Release(Victim):
         steps = WALK.count("\n")
         faults = [
             f"{path.name} is half written"
-            for path in folder.glob("[!.]*.csv")
+            for path in filter(written, folder.glob("[!.]*.csv"))
             if path.read_bytes().count(b"\n") != steps + 1
         ]
-        for path in folder.glob("[!.]*.json"):
+        for path in filter(written, folder.glob("[!.]*.json")):
             with contextlib.suppress(ValueError):
                 json.loads(path.read_bytes())
                 continue
             faults.append(f"{path.name} is half written")
-        if not (folder / "release.json").exists():
+        if not written(folder / "release.json"):
             return [*faults, "incomplete"]
         for name, digest in json.loads((folder / "release.json").read_bytes())["files"].items():
             if not (folder / name).exists() or hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
@@ -247,7 +247,7 @@ class Accountant(Ledger):
 
 
 class Database(Ledger):
-    """`mechdesign table release`: the ledger is charged before the answers are drawn."""
+    """`mechdesign table`: the ledger is charged before the answers are drawn."""
 
     processes = 1
 
@@ -275,14 +275,14 @@ class Database(Ledger):
         if len(published) > entries:
             faults.append(f"{len(published)} releases for {entries} charges")
         for folder in published:
-            if not (folder / "release.json").exists():
+            if not written(folder / "release.json"):
                 faults.append("incomplete")
                 continue
             described = json.loads((folder / "release.json").read_bytes())
             answers = (folder / "answers.csv").read_bytes()
             if hashlib.sha256(answers).hexdigest() != described["answers_sha256"]:
                 faults.append(f"{folder.name}: release.json belongs to another release than the answers")
-            if not (folder / "ranges.csv").exists():
+            if not written(folder / "ranges.csv"):
                 faults.append(f"{folder.name}: a whole release lacks its ranges")
             elif (folder / "ranges.csv").stat().st_mtime_ns > (folder / "release.json").stat().st_mtime_ns:
                 faults.append(f"{folder.name}: release.json belongs to an earlier release than the ranges")
@@ -299,6 +299,11 @@ PATIENCE = 5.0
 def n_is_odd(name: str) -> bool:
     """Return whether a set has a report: only the new set has one, so that mixing both sets is noticed."""
     return name == "new"
+
+
+def written(path: Path) -> bool:
+    """Return whether a file has content; a file of an older set is emptied before it is written again."""
+    return path.is_file() and path.stat().st_size > 0
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -260,7 +260,9 @@ def as_labels(values: Iterable[Hashable], path: str) -> list[Hashable]:
     try:
         found = values.tolist() if isinstance(values, np.ndarray) else list(values)
     except TypeError as error:
-        raise InputError(path, "is not a list of values", value=values) from error
+        raise InputError(
+            path, "is not a list of values", value=type(values).__name__, bound="a list of values"
+        ) from error
     for index, value in enumerate(found):
         try:
             hash(value)

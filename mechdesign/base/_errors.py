@@ -19,6 +19,8 @@ Keys = tuple[str | int, ...]
 _PATH = re.compile(r"[\w-]+(?:\.[\w-]+|\[[^\[\]]*\])*")
 _STEP = re.compile(r"\[(?P<index>0|[1-9]\d*)\]|\.?(?P<name>[\w-]+|\[[^\[\]]*\])")
 _UNCHANGED: Mapping[str, str] = MappingProxyType({})
+# The repr of a NumPy scalar, such as np.float64(0.5) or np.True_, also in a tuple.
+_NUMPY_SCALAR = re.compile(r"\bnp\.(?:\w+\(([^()]*)\)|(True|False)_)")
 
 _SHOWS_VALUES = ContextVar("shows_values", default=False)
 _WITHHOLDS_VALUES = ContextVar("withholds_values", default=False)
@@ -392,7 +394,7 @@ class MetricWarning(UserWarning):
 
 
 class GraphWarning(UserWarning):
-    """A policy graph has no edge, so that it protects nothing."""
+    """A policy graph has no edge, so that it protects nothing, or a state of a trace may lose its last edge."""
 
 
 class StepWarning(UserWarning):
@@ -497,7 +499,7 @@ def _make_picklable(value: object) -> object:
 
 
 def _short(value: object, limit: int = 120) -> str:
-    text = str(value) if isinstance(value, Shown) else repr(value)
+    text = str(value) if isinstance(value, Shown) else _NUMPY_SCALAR.sub(r"\1\2", repr(value))
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

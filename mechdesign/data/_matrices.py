@@ -180,7 +180,8 @@ def read_arrays(path: Path, most: int = 32) -> dict[str, NDArray[Any]]:
     except InputError:
         raise
     except _DAMAGE as error:
-        raise InputError(str(path), f"is not a NumPy archive ({_reason(error)})") from None
+        problem = f"is not a NumPy archive ({_reason(error)})"
+        raise InputError(str(path), problem, bound="a file that numpy.savez wrote") from None
 
 
 def read_chain_matrix(

@@ -25,45 +25,10 @@ from mechdesign.base._errors import GraphWarning, InputError
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.model import distances
-from mechdesign.model._domain import RELABEL, Domain, Grid
+from mechdesign.model._domain import Domain, Grid
+from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._numbers import Number
-
-
-def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -> None:
-    """Raise `InputError` unless `graph` is a policy graph: undirected, not empty, without self-loops.
-
-    The nodes of a graph must be integers >= 0, and below `size` if `size` is given. A constrained graph may lack some
-    of the nodes 0, 1, …, `size` − 1.
-    """
-    if not isinstance(graph, nx.Graph):
-        raise InputError(path, "is not a networkx graph", value=type(graph).__name__, bound="a networkx.Graph")
-    if graph.is_directed():
-        raise InputError(path, "is directed", remedy="indistinguishability is symmetric: use to_undirected()")
-    if graph.is_multigraph():
-        raise InputError(path, "has parallel edges", value=type(graph).__name__, remedy="use networkx.Graph(graph)")
-    if graph.number_of_nodes() == 0:
-        raise InputError(path, "has no nodes", bound="at least one")
-    for node in graph:
-        if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer):
-            raise InputError(
-                path,
-                "has a node that is not an integer",
-                value=node,
-                bound="the indices of the secrets",
-                remedy=RELABEL,
-            )
-        if node < 0 or (size is not None and node >= size):
-            bound = "at least 0" if size is None else f"between 0 and {size - 1}"
-            raise InputError(path, "has an unknown node", value=int(node), bound=bound)
-    loop = next(iter(nx.nodes_with_selfloops(graph)), None)
-    if loop is not None:
-        raise InputError(
-            path,
-            "has a self-loop",
-            value=(int(loop), int(loop)),
-            remedy="remove it with graph.remove_edges_from(networkx.selfloop_edges(graph)): it protects no pair",
-        )
 
 
 def edge_array(graph: nx.Graph) -> Integers:
@@ -298,7 +263,9 @@ def attribute(values: Iterable[Sequence[Hashable]]) -> nx.Graph:
     try:
         given = list(values)
     except TypeError as error:
-        raise InputError("values", "are not a list of records", value=values) from error
+        raise InputError(
+            "values", "are not a list of records", value=type(values).__name__, bound="tuples of attributes"
+        ) from error
     records = [tuple(as_labels(record, f"values[{index}]")) for index, record in enumerate(given)]
     if not records:
         raise InputError("values", "is empty", bound="at least one record")

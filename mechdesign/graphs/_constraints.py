@@ -18,8 +18,8 @@ from mechdesign.base._arrays import Integers, as_array
 from mechdesign.base._check import as_integer, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
-from mechdesign.graphs._builders import check_graph
 from mechdesign.model._components import label_components, members
+from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number
 from mechdesign.model._prior import Prior
 
@@ -171,6 +171,7 @@ def membership(parts: Sequence[Integers], n: int) -> Integers:
     >>> membership([np.array([0, 2]), np.array([1])], 4).tolist()
     [0, 1, 0, -1]
     """
+    require_unmasked(parts, "parts")
     member = np.full(n, -1, dtype=np.int64)
     for index, nodes in enumerate(parts):
         member[nodes] = index

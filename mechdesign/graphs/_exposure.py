@@ -25,11 +25,13 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
 from mechdesign.base._arrays import Floats, Integers, as_indices
+from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.graphs._builders import check_graph, edge_array
+from mechdesign.graphs._builders import edge_array
 from mechdesign.graphs._constraints import as_node, components, isolated, membership
 from mechdesign.graphs._geometry._hull import TOLERANCE, SensitivityHull, as_points, hull_of, upright
 from mechdesign.model._domain import Domain
+from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number, positive
 
 
@@ -64,6 +66,7 @@ def hull_between(places: Floats, graph: nx.Graph) -> SensitivityHull:
     >>> hull_between(np.array([[0.0], [2.0]]), nx.path_graph(2)).volume
     4.0
     """
+    require_unmasked(places, "places")
     check_graph(graph, len(places))
     edges = edge_array(graph)
     return hull_of(places[edges[:, 0]] - places[edges[:, 1]])
@@ -100,6 +103,7 @@ def hulls_between(places: Floats, graph: nx.Graph) -> list[SensitivityHull]:
     >>> [hull.volume for hull in hulls_between(np.array([[0.0], [2.0]]), nx.path_graph(2))]
     [4.0]
     """
+    require_unmasked(places, "places")
     check_graph(graph, len(places))
     parts, edges = components(graph), edge_array(graph)
     owner = membership(parts, len(places))[edges[:, 0]]

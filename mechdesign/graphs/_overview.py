@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_array
-from mechdesign.graphs._builders import check_graph, edge_array
+from mechdesign.graphs._builders import edge_array
 from mechdesign.graphs._constraints import components, constrain, disconnected, excluded, isolated
 from mechdesign.graphs._exposure import degree_of_protection, exposed, hull_between
 from mechdesign.graphs._geometry._hull import SensitivityHull, as_points
 from mechdesign.graphs._repairs import Method, Repair, repair
 from mechdesign.model._domain import Domain
+from mechdesign.model._graph_nodes import check_graph
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_floats
 from mechdesign.base._errors import InputError
-from mechdesign.graphs._builders import check_graph, union
+from mechdesign.graphs._builders import union
 from mechdesign.graphs._exposure import protected_pairs
 from mechdesign.graphs._repairs import repair
 from mechdesign.model import distances
 from mechdesign.model._claims import Claims
 from mechdesign.model._components import label_tied_secrets
 from mechdesign.model._domain import Domain
+from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem

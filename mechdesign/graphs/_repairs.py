@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Flags, Floats, Integers, as_indices
 from mechdesign.base._errors import InputError
-from mechdesign.graphs._builders import check_graph
 from mechdesign.graphs._constraints import components, membership
 from mechdesign.graphs._exposure import hull_between, hulls_between
 from mechdesign.graphs._geometry._hull import TOLERANCE, SensitivityHull, as_points
 from mechdesign.model._domain import Domain
+from mechdesign.model._graph_nodes import check_graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +264,7 @@ def _find_positions(everyone: Integers, nodes: Sequence[int] | Integers, path: s
     wanted = np.unique(as_indices(nodes, path, int(everyone[-1]) + 1))
     strange = np.setdiff1d(wanted, everyone)
     if strange.size:
-        raise InputError(path, "contains an unknown node", value=int(strange[0]))
+        raise InputError(path, "contains an unknown node", value=int(strange[0]), bound="nodes of the graph")
     found: list[int] = np.searchsorted(everyone, wanted).tolist()
     return found
 
@@ -276,7 +276,7 @@ def _visits(nodes: Integers, exposed: list[int], order: Sequence[int]) -> list[i
     visits = [at[node] for node in dict.fromkeys(wanted.tolist()) if node in at and at[node] in set(exposed)]
     missing = sorted(set(exposed) - set(visits))
     if missing:
-        raise InputError("order", "omits an exposed node", value=int(nodes[missing[0]]))
+        raise InputError("order", "omits an exposed node", value=int(nodes[missing[0]]), bound="all exposed nodes")
     return visits
 
 

@@ -111,7 +111,9 @@ class Accountant:
     ) -> None:
         source = None if path is None else file_of(path)
         if ledger is not None and not isinstance(ledger, Ledger):
-            raise InputError("ledger", "is not a Ledger", value=type(ledger).__name__)
+            raise InputError(
+                "ledger", "is not a Ledger", value=type(ledger).__name__, bound="a mechdesign.leakage.Ledger"
+            )
         if on_excess not in ("refuse", "warn"):
             raise InputError("on_excess", "is not known", value=on_excess, bound='"refuse" or "warn"')
         alpha = as_target(alpha)
@@ -299,7 +301,9 @@ class Accountant:
         content = read_content(source)
         state = parse_state(source, content)
         if not isinstance(ledger, Ledger) and ledger is not None and ledger != "saved":
-            raise InputError("ledger", "is not a Ledger", value=type(ledger).__name__)
+            raise InputError(
+                "ledger", "is not a Ledger", value=type(ledger).__name__, bound="a mechdesign.leakage.Ledger"
+            )
         if not bound and isinstance(ledger, Ledger):
             raise InputError("ledger", "cannot be charged with bound=False", bound="None, or left out")
         found = ledger_of(source, state, ledger) if bound else None

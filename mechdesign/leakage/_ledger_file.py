@@ -137,18 +137,18 @@ def _read_entry(entry: dict[str, Any], index: int, partitions: list[Partition]) 
     )
     exact = classes is not None and epsilon == 0
     if (epsilon is None) == (rho is None) or ((epsilon or rho or 0) <= 0 and not exact):
-        raise InputError(f"entries[{index}]", "must spend a positive ε or ρ, or be exact", value=entry)
+        raise InputError(f"entries[{index}]", "spends nothing", value=entry, bound="a positive ε or ρ, or exact")
     part = None if entry["part"] is None else (str(entry["part"][0]), str(entry["part"][1]))
     policy = entry["policy"]
     if policy is not None and not (isinstance(policy, str) and policy.strip()):
-        raise InputError(f"entries[{index}].policy", "must be a name", value=policy)
+        raise InputError(f"entries[{index}].policy", "is not a name", value=policy, bound="a text that is not empty")
     number, domain, together = entry["number"], entry["domain"], entry["together"]
     if number is not None and not (isinstance(number, str) and NUMBER.fullmatch(number)):
-        raise InputError(f"entries[{index}].number", "must be 32 hexadecimal digits", value=number)
+        raise InputError(f"entries[{index}].number", "is not a number", value=number, bound="32 hexadecimal digits")
     if domain is not None and not isinstance(domain, str):
-        raise InputError(f"entries[{index}].domain", "must be a digest", value=domain)
+        raise InputError(f"entries[{index}].domain", "is not a digest", value=domain, bound="a text")
     if not isinstance(together, bool):
-        raise InputError(f"entries[{index}].together", "must be true or false", value=together)
+        raise InputError(f"entries[{index}].together", "is not a truth value", value=together, bound="true or false")
     return Entry(
         str(entry["when"]),
         str(entry["what"]),

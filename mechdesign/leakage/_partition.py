@@ -169,7 +169,9 @@ class Partition:
                 raise ValueError("it is not a text")
             return _read(text)
         except (ValueError, binascii.Error, zlib.error) as error:
-            raise InputError(path, f"is not a partition ({error})") from error
+            raise InputError(
+                path, f"is not a partition ({error})", bound="a text that Partition.text returned"
+            ) from error
 
 
 @lru_cache(maxsize=64)

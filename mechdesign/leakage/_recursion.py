@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_budgets, read_only
-from mechdesign.base._check import as_integer, as_list, require_kind
+from mechdesign.base._check import as_integer, as_list, require_kind, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, check_directions, functions_of_both, step_functions
@@ -303,6 +303,11 @@ class User:
     forward: Correlation = None
     epsilons: ArrayLike | None = None
     name: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse masked arrays."""
+        for name in ("backward", "forward", "epsilons"):
+            require_unmasked(getattr(self, name), name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -448,14 +448,16 @@ def _as_entry(asked: Entry, epsilon: Number | None, rho: Number | None) -> Entry
             raise InputError(name, "must not be empty", value=text, bound="a text that is not empty")
         _require_characters(text, name)
     if (epsilon is None) == (rho is None):
-        raise InputError("epsilon", "and rho: exactly one of the two must be given", value=(epsilon, rho))
+        raise InputError(
+            "epsilon", "and rho are both given or both missing", value=(epsilon, rho), bound="one of the two"
+        )
     _require_part(asked.part)
     for name in ("components", "classes"):
         partition = getattr(asked, name)
         if partition is not None and not isinstance(partition, Partition):
-            raise InputError(name, "is not a Partition", value=type(partition).__name__)
+            raise InputError(name, "is not a Partition", value=type(partition).__name__, bound="a Partition or None")
     if not isinstance(asked.together, bool):
-        raise InputError("together", "must be True or False", value=asked.together)
+        raise InputError("together", "is not a truth value", value=asked.together, bound="True or False")
     # An exact release costs nothing of either budget; its classes are recorded.
     number = _not_negative if asked.classes is not None else _positive
     when = datetime.now(UTC).isoformat(timespec="seconds")

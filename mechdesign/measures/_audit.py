@@ -23,12 +23,13 @@ from mechdesign.base._warnings import suppress_warnings
 from mechdesign.certify._claims import ExponentBound, PairBound
 from mechdesign.certify._exact import exact, float_down, float_up
 from mechdesign.certify._revealed import revealed
-from mechdesign.graphs._builders import check_graph, edge_array
+from mechdesign.graphs._builders import edge_array
 from mechdesign.measures import attack
 from mechdesign.measures._tight import LARGEST, Rows, Tight, Witness, exact_rows, rates, tight, unequal
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
+from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import OBJECTIVES, Problem
 from mechdesign.model._requirements._graph import GraphPrivacy

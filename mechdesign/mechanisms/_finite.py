@@ -23,12 +23,12 @@ from mechdesign.base._check import as_generator, as_integer, as_positive, requir
 from mechdesign.base._errors import InputError
 from mechdesign.certify._claims import ExponentBound, PairBound
 from mechdesign.certify._exact import exact_text
-from mechdesign.graphs._builders import check_graph
 from mechdesign.mechanisms._masses import certify_numerators
 from mechdesign.mechanisms._mechanism import Mechanism, Within
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
+from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number, positive
 
 
@@ -38,8 +38,8 @@ class FiniteMechanism(Mechanism):
     Args:
         epsilon: ε > 0, in nats per unit of distance.
         distance: The metric d, symmetric, shape (n, n). An infinite entry means that the pair has no requirement.
-        graph: A graph with one node for each secret. By default the nodes are 0 to n − 1, and an edge joins every two
-            secrets at a finite distance.
+        graph: A graph with one node for each secret, whose sorted nodes number the rows of `distance`. By default the
+            nodes are 0 to n − 1, and an edge joins every two secrets at a finite distance.
 
     Attributes:
         epsilon: The exact number ε, in nats per unit of distance.
@@ -59,6 +59,10 @@ class FiniteMechanism(Mechanism):
         self.distance = _metric(distance)
         near = np.isfinite(self.distance)
         np.fill_diagonal(near, False)
+        if graph is not None:
+            check_graph(graph)
+            if len(graph) != len(near):
+                raise InputError("graph", "does not match the distance", value=len(graph), bound=f"{len(near)} nodes")
         self.graph = nx.freeze(nx.from_numpy_array(near) if graph is None else nx.Graph(graph))
         self.nodes = np.array(sorted(self.graph), dtype=np.int64)
 
@@ -69,6 +73,23 @@ class FiniteMechanism(Mechanism):
     def bound(self) -> ExponentBound:
         """The guarantee, as a bound that the verifier checks."""
         return PairBound.metric(self.epsilon, self.distance)
+
+    def degrees(self) -> dict[int, int]:
+        """Return the number of secrets within the distance 1 of each node, including itself.
+
+        Returns:
+            The degree of protection of each node, by node.
+        """
+        counts = (self.distance <= 1).sum(axis=1)
+        return dict(zip(self.nodes.tolist(), counts.tolist(), strict=True))
+
+    def level(self) -> float:
+        """Return the least upper bound, in nats, that the metric gives on the privacy loss between any two nodes.
+
+        Returns:
+            ε times the largest distance.
+        """
+        return float(self.epsilon) * float(self.distance.max())
 
     @in_own_arithmetic
     def matrix(self) -> Floats:
@@ -260,8 +281,8 @@ class Exponential(FiniteMechanism):
     Args:
         epsilon: ε > 0, in nats per unit of distance.
         distance: The metric d, shape (n, n). An infinite entry means that the pair has no requirement.
-        graph: A graph with one node for each secret. By default the nodes are 0 to n − 1, and an edge joins every two
-            secrets at a finite distance.
+        graph: A graph with one node for each secret, whose sorted nodes number the rows of `distance`. By default the
+            nodes are 0 to n − 1, and an edge joins every two secrets at a finite distance.
 
     Raises:
         InputError: The distance is not a metric, or ε is not positive.

@@ -21,7 +21,7 @@ from mechdesign.base._check import as_generator, as_integer
 from mechdesign.base._errors import InputError
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.graphs._builders import check_graph, edge_array
+from mechdesign.graphs._builders import edge_array
 from mechdesign.graphs._constraints import components, membership
 from mechdesign.graphs._exposure import component_hulls, degree_of_protection, hull_level, sensitivity_hull
 from mechdesign.graphs._geometry._hull import SensitivityHull, as_points, as_vectors, check_distinct
@@ -29,6 +29,7 @@ from mechdesign.mechanisms._masses import cell_masses, certify_numerators
 from mechdesign.mechanisms._mechanism import Mechanism, Within
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
+from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number
 
 HullChoice = Literal["component", "graph"]

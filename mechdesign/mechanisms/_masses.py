@@ -175,7 +175,7 @@ def _normalise(masses: Floats) -> Floats:
     sums = masses.sum(axis=1)
     if not _has_unit_sums(masses):
         worst = int(np.abs(sums - 1).argmax())
-        raise CertificateError(f"the masses of the cells sum to {sums[worst]!r} instead of 1 for place {worst}")
+        raise CertificateError(f"the masses of the cells sum to {float(sums[worst])!r} instead of 1 for place {worst}")
     normalised: Floats = masses / sums[:, None]
     return normalised
 

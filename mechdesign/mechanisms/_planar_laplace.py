@@ -31,6 +31,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _MAX_RADIUS = 800.0
 # The largest value of the variable of integration v; at this value, 1 / cosh v is 2e-13.
 _MAX_V = 30.0
+# The least mass of a cell, far above the floats that lose digits.
+_LEAST_MASS = 1e-290
 # Sites are treated as collinear if the ratio of their extents is at most this value.
 _FLAT = 1e-9
 
@@ -41,7 +43,8 @@ def planar_laplace(epsilon: float, places: Floats, sites: Floats) -> Floats:
 
     The mass of a cell is the integral 1/(2π) ∮ (1 − S(r(θ))) dθ along its boundary, at distance r(θ) in direction θ.
     For a cell that does not contain s, the constant terms cancel and only the terms with S are summed. The small masses
-    of distant cells therefore have a small relative error.
+    of distant cells therefore have a small relative error, unless the cells are far smaller than the distance. Errors
+    cost no privacy, even where they exceed a mass; see `_keep_bound`.
 
     Args:
         epsilon: ε, in nats per unit of distance.
@@ -64,8 +67,19 @@ def planar_laplace(epsilon: float, places: Floats, sites: Floats) -> Floats:
     if len(released) == 1:
         return np.ones((len(true), 1))
     edges = _edges(released)
-    masses = np.array([_masses(rate, edges, place) for place in true])
-    normalised: Floats = masses / masses.sum(axis=1, keepdims=True)
+    return _keep_bound(np.array([_masses(rate, edges, place) for place in true]), rate, true)
+
+
+def _keep_bound(masses: Floats, rate: float, places: Floats) -> Floats:
+    """Return normalised masses with p(o|s) <= e^(ε d(s, t)) p(o|t), which exact masses meet.
+
+    The mass of a cell far smaller than its distance is lost to rounding, and smaller masses underflow to 0. The largest
+    e^(−ε d(s, t)) p(o|t) over all t is at least p(o|s), and meets the bound by the triangle inequality.
+    """
+    positive = np.maximum(masses / masses.sum(axis=1, keepdims=True), _LEAST_MASS)
+    shares = np.exp(-rate * np.hypot(*(places[:, None] - places).transpose(2, 0, 1)))
+    kept = np.array([(share[:, None] * positive).max(axis=0) for share in shares])
+    normalised: Floats = kept / kept.sum(axis=1, keepdims=True)
     return normalised
 
 

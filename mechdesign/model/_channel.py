@@ -55,7 +55,10 @@ class Channel:
         given = as_array(self.numerators, "numerators")
         if given.ndim != 2 or 0 in given.shape or given.dtype.kind not in "iu":
             raise InputError(
-                "numerators", "must be integers of shape (n, m)", value=f"{given.dtype} of shape {given.shape}"
+                "numerators",
+                "are not counts",
+                value=f"{given.dtype} of shape {given.shape}",
+                bound="integers of shape (n, m)",
             )
         numerators = given.astype(np.int64)
         if (numerators < 0).any():

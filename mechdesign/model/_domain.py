@@ -34,12 +34,6 @@ from mechdesign.model._locate import (
 )
 from mechdesign.model._plane import DEGREE_KM, Plane
 
-# Another order of the nodes, such as that of the edges, would protect other pairs.
-RELABEL = (
-    "number the nodes by the positions of the secrets: "
-    "networkx.relabel_nodes(graph, {label: k for k, label in enumerate(domain.labels)})"
-)
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -221,7 +215,9 @@ class GridPart:
         """Check the members."""
         chosen = as_indices(self.members, "members", self.cells.size)
         if (np.diff(chosen) <= 0).any():
-            raise InputError("members", "are not in ascending order", value=chosen.tolist())
+            raise InputError(
+                "members", "are not in ascending order", value=chosen.tolist(), bound="ascending, each once"
+            )
         object.__setattr__(self, "members", read_only(chosen))
 
 
@@ -273,11 +269,20 @@ class Domain:
         if not isinstance(self.unit, str):
             raise InputError("unit", "is not a text", value=self.unit, bound='a text such as "km"')
         if self.cells is not None and self.cells.size != n:
-            raise InputError("cells", f"does not have one cell for each of the {n} points", value=self.cells)
+            raise InputError(
+                "cells", f"does not have one cell for each of the {n} points", value=self.cells, bound=f"{n} cells"
+            )
         if self.lattice is not None and self.lattice.size != n:
-            raise InputError("lattice", f"does not have one anchor for each of the {n} points", value=self.lattice)
+            raise InputError(
+                "lattice",
+                f"does not have one anchor for each of the {n} points",
+                value=self.lattice,
+                bound=f"{n} anchors",
+            )
         if self.within is not None and len(self.within.members) != n:
-            raise InputError("within", f"does not have one cell for each of the {n} points", value=self.within)
+            raise InputError(
+                "within", f"does not have one cell for each of the {n} points", value=self.within, bound=f"{n} cells"
+            )
         if self.coordinates is not None:
             coordinates = as_floats(self.coordinates, "coordinates", "(n, 2)")
             if coordinates.shape != (n, 2):
@@ -285,7 +290,7 @@ class Domain:
             require(_on_earth(coordinates), coordinates, "coordinates", _ON_EARTH)
             object.__setattr__(self, "coordinates", coordinates)
         elif self.plane is not None:
-            raise InputError("plane", "is given without coordinates", value=self.plane)
+            raise InputError("plane", "is given without coordinates", value=self.plane, bound="given with coordinates")
 
     @property
     def size(self) -> int:
@@ -368,7 +373,9 @@ class Domain:
         if not chosen.size:
             raise InputError("members", "is empty", bound="at least one index")
         if (np.diff(chosen) <= 0).any():
-            raise InputError("members", "are not in ascending order", value=chosen.tolist())
+            raise InputError(
+                "members", "are not in ascending order", value=chosen.tolist(), bound="ascending, each once"
+            )
         if len(chosen) == self.size:
             return self
         labels = tuple(self.labels[index] for index in chosen.tolist())

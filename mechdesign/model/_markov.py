@@ -269,7 +269,9 @@ class VaryingChain:
             raise InputError("chains", "is empty", bound="at least one Markov chain")
         for step, chain in enumerate(chains):
             if not isinstance(chain, MarkovChain):
-                raise InputError(f"chains[{step}]", "is not a Markov chain", value=chain)
+                raise InputError(
+                    f"chains[{step}]", "is not a Markov chain", value=type(chain).__name__, bound="a MarkovChain"
+                )
             if chain.size != chains[0].size:
                 raise InputError(
                     f"chains[{step}]",

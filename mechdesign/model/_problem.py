@@ -157,7 +157,7 @@ class Problem:
         if anchors is None:
             raise InputError("requirements", "have no anchors", bound="at least one ContinuousPrivacy")
         if not isinstance(observables, Domain):
-            raise InputError("observables", "is not a domain", value=observables)
+            raise InputError("observables", "is not a domain", value=type(observables).__name__, bound="a Domain")
         costs = (
             between(anchors, points, observables, cost) if isinstance(cost, str) else as_floats(cost, "cost", "(k, m)")
         )

@@ -35,7 +35,8 @@ from mechdesign.base._errors import InputError, MetricWarning, Shown, values_are
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal, exact, nearest
 from mechdesign.model import _expansions as expansions
-from mechdesign.model._domain import RELABEL, Domain
+from mechdesign.model._domain import Domain
+from mechdesign.model._graph_nodes import check_nodes
 from mechdesign.model._plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
 from mechdesign.model._written import (
     CHEBYSHEV,
@@ -385,7 +386,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
 
     Args:
         graph: A graph with the nodes 0, …, n−1. In a directed graph, entry (i, j) is the length of the path from i to
-            j. Only the shortest of parallel edges is used.
+            j, unlike in `graph.to_undirected()`. Of parallel edges, only the shortest is used. Self-loops are ignored.
         weight: The edge attribute that contains the length, which is zero or between 1e-100 and 1e100; None gives every
             edge length 1.
 
@@ -399,17 +400,8 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
     require_kind(graph, nx.Graph, "graph", "a NetworkX graph")
+    check_nodes(graph, every=True)
     n = graph.number_of_nodes()
-    if n == 0:
-        raise InputError("graph", "has no nodes", bound="at least one")
-    for index in range(n):
-        if index not in graph:
-            raise InputError(
-                "graph",
-                f"has no node {index}",
-                bound=f"the nodes 0 to {n - 1}",
-                remedy=RELABEL,
-            )
     shortest = _edge_lengths(graph, weight)
     if not shortest:
         return read_only(np.where(np.eye(n, dtype=bool), 0.0, np.inf))
@@ -559,7 +551,12 @@ def _edge_lengths(graph: nx.Graph, weight: str | None) -> dict[tuple[int, int], 
         if weight is None:
             length = 1.0
         elif weight not in attributes:
-            raise InputError(f"graph.edges[{start},{end}]", f"has no attribute {weight!r}")
+            raise InputError(
+                f"graph.edges[{start},{end}]",
+                "has no length",
+                value=sorted(map(str, attributes)),
+                bound=f"with the attribute {weight!r}",
+            )
         else:
             given = attributes[weight]
             length = float(as_floats(given, f"graph.edges[{start},{end}].{weight}", "()"))

@@ -11,7 +11,8 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import NOT_BEGUN, Deadline, ProgressCallback, Stop
-from mechdesign.solve._linear import LinearProgram, Residuals, raise_small, residuals
+from mechdesign.solve._linear import LinearProgram, Residuals, residuals
+from mechdesign.solve._scaling import scale
 
 
 class Status(enum.StrEnum):
@@ -189,14 +190,14 @@ def measure(program: LinearProgram, answer: Answer, *, solver: str, seconds: flo
         status, message = Status.FAILED, f"the solver returned shapes {x.shape} and {row_dual.shape}"
         x, row_dual = np.full(program.columns, np.nan), np.full(program.rows, np.nan)
     quality = residuals(program, x, row_dual)
-    raised, rows, cost = raise_small(program)
-    judged = quality if raised is program else residuals(raised, x, row_dual * cost / rows)
-    scale = float(np.max(np.abs(raised.cost), initial=0.0)) or 1.0
-    if status is Status.STALLED and max(judged.primal, judged.dual / scale, judged.gap) <= _OPTIMAL_RESIDUAL:
+    scaled = scale(program)
+    judged = quality if scaled.program is program else residuals(scaled.program, *scaled.convert(x, row_dual))
+    unit = float(np.max(np.abs(scaled.program.cost), initial=0.0)) or 1.0
+    if status is Status.STALLED and max(judged.primal, judged.dual / unit, judged.gap) <= _OPTIMAL_RESIDUAL:
         status = Status.OPTIMAL
     elif status is Status.OPTIMAL:
-        near = abs(judged.objective - judged.bound) <= _ZERO_GAP * scale or judged.gap <= FAILED_RESIDUAL
-        if not (judged.primal <= FAILED_RESIDUAL and judged.dual <= FAILED_RESIDUAL * scale and near):
+        near = abs(judged.objective - judged.bound) <= _ZERO_GAP * unit or judged.gap <= FAILED_RESIDUAL
+        if not (judged.primal <= FAILED_RESIDUAL and judged.dual <= FAILED_RESIDUAL * unit and near):
             status = Status.FAILED
             message = (
                 f"the solver reported optimal, but rows are violated by {quality.primal:.3g}, reduced costs by "

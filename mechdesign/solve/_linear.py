@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -181,34 +181,6 @@ def residuals(program: LinearProgram, x: Floats, row_dual: Floats) -> Residuals:
     objective = float(program.cost @ x)
     gap = abs(objective - bound) / max(1e-300, abs(objective), abs(bound))
     return Residuals(primal, dual, objective, bound, gap)
-
-
-def raise_small(program: LinearProgram) -> tuple[LinearProgram, Floats, float]:
-    """Return the program with costs and rows whose largest coefficients are at least 1, and the factors of both.
-
-    Solvers compare reduced costs with absolute tolerances, and drop small coefficients. The factors, (rows,) and one
-    for the costs, are powers of two, so nothing is rounded.
-    """
-    largest = np.zeros(program.rows)
-    np.maximum.at(largest, np.repeat(np.arange(program.rows), np.diff(program.matrix.indptr)), abs(program.matrix.data))
-    rows = _factors_to_one(largest)
-    cost = float(_factors_to_one(np.abs(program.cost).max(initial=0.0)))
-    if cost == 1 and (rows == 1).all():
-        return program, np.ones(program.rows), 1.0
-    raised = replace(
-        program,
-        cost=program.cost * cost,
-        matrix=sparse.diags_array(rows) @ program.matrix,
-        row_lower=program.row_lower * rows,
-        row_upper=program.row_upper * rows,
-    )
-    return raised, rows, cost
-
-
-def _factors_to_one(sizes: Floats) -> Floats:
-    # Beyond 2^900, bounds could overflow.
-    factors: Floats = np.ldexp(1.0, np.minimum(1 - np.frexp(sizes)[1], 900))
-    return np.where((sizes > 0) & (sizes < 1), factors, 1.0)
 
 
 def to_mps(program: LinearProgram, comments: Sequence[str] = ()) -> Iterator[str]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-import numpy as np
-
 from mechdesign.base._errors import InputError
 from mechdesign.base._machine import is_webassembly
 from mechdesign.solve._apart import solve_apart
 from mechdesign.solve._block import BlockBackEnd
-from mechdesign.solve._contract import BackEnd, Options, Solution, measure
-from mechdesign.solve._linear import LinearProgram, raise_small
+from mechdesign.solve._contract import Answer, BackEnd, Options, Solution, Status, measure
+from mechdesign.solve._feasibility import decide_status
+from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._registry import find
+from mechdesign.solve._scaling import scale
 
 
 def solve(
@@ -24,6 +24,10 @@ def solve(
     Objective and residuals are recomputed from the returned numbers. Missing or non-finite numbers give infinite
     residuals. If an "optimal" answer has a residual over 1e-3, relative to the size of the data, its status becomes
     FAILED.
+
+    The solver receives the program in units in which its numbers are near 1; all factors are powers of two, so the
+    answer is mapped back without rounding. If the solver reports that the program is infeasible or unbounded,
+    multipliers or a direction must prove it; else the status is FAILED too.
 
     Large programs run in a separate process if the solver would exceed its time limit or ignore Ctrl-C (`Solver.apart`,
     `Solver.deaf`). The process is killed after the limit plus a grace period of one second and 5 % of the limit. In
@@ -53,14 +57,20 @@ def solve(
     if found.takes != "rows":
         raise InputError("solver", "does not take linear programs", value=solver)
     clock = options.deadline.seconds()
-    raised, rows, cost = raise_small(program)
-    wanted = found.deaf or options.deadline.left() is not None
-    if program.matrix.nnz >= found.apart and wanted and not is_webassembly():
-        answer = solve_apart(found, raised, options, start)
-    else:
-        answer = cast(BackEnd, found.load())(raised, options, start)
-    if raised is not program and answer.row_dual is not None:
-        answer = replace(answer, row_dual=np.asarray(answer.row_dual) * rows / cost)
+
+    def run(which: LinearProgram, begin: object = None) -> Answer:
+        scaled = scale(which)
+        wanted = found.deaf or options.deadline.left() is not None
+        if which.matrix.nnz >= found.apart and wanted and not is_webassembly():
+            answer = solve_apart(found, scaled.program, options, begin)
+        else:
+            answer = cast(BackEnd, found.load())(scaled.program, options, begin)
+        x, row_dual = scaled.restore(answer.x, answer.row_dual)
+        return replace(answer, x=x, row_dual=row_dual)
+
+    answer = run(program, start)
+    if answer.status in (Status.INFEASIBLE, Status.UNBOUNDED):
+        answer = decide_status(scale(program).program, answer, run)
     return measure(program, answer, solver=found.name, seconds=options.deadline.seconds() - clock)
 
 

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -431,6 +431,10 @@ class MarginalTables(Workload):
     tables: tuple[tuple[int, ...], ...]
 
     def __post_init__(self) -> None:
+        for index, table in enumerate(self.tables):
+            if len(set(table)) < len(table):
+                names = [self.domain.names[axis] for axis in table]
+                raise InputError(f"ways[{index}]", "names an attribute twice", value=names, bound="each attribute once")
         if self.count > _LARGEST_COUNT:
             bound = f"at most {_LARGEST_COUNT:,} in all tables"
             raise InputError("ways", "have too many cells", value=self.count, bound=bound)
@@ -507,7 +511,7 @@ class MarginalTables(Workload):
         return self.queries._columns()
 
 
-def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> MarginalTables:
+def marginals(domain: Domain, ways: SupportsIndex | Iterable[Sequence[str]] = 1) -> MarginalTables:
     """Return the workload of the given marginal tables of a domain.
 
     Under full and attribute policies, `strategy` finds the best Gaussian strategy and its bound also for domains that
@@ -529,13 +533,13 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Margin
     """
     require_kind(domain, Domain, "domain", "a Domain")
     names = domain.names
-    if isinstance(ways, int) and not isinstance(ways, bool):
-        if not 1 <= ways <= len(names):
+    if not isinstance(ways, Iterable) or getattr(ways, "ndim", None) == 0:
+        if not 1 <= (width := as_integer(ways, "ways", 1)) <= len(names):
             raise InputError("ways", "is not possible", value=ways, bound=f"from 1 to {len(names)} attributes")
         # The number of tables is checked before the tables are listed, because the list may be very long.
-        if (count := math.comb(len(names), ways)) > _LARGEST_COUNT:
+        if (count := math.comb(len(names), width)) > _LARGEST_COUNT:
             raise InputError("ways", "gives too many tables", value=count, bound=f"at most {_LARGEST_COUNT:,}")
-        return MarginalTables(domain, tuple(itertools.combinations(range(len(names)), ways)))
+        return MarginalTables(domain, tuple(itertools.combinations(range(len(names)), width)))
     tables = [tuple(names_of_one) for names_of_one in _list_tables(ways)]
     if not tables:
         raise InputError("ways", "contains no table", bound="at least one")
@@ -638,8 +642,8 @@ def _coefficients(workload: Any) -> MatrixQueries:
     return MatrixQueries(matrix)
 
 
-def _list_tables(ways: object) -> list[Any]:
-    if isinstance(ways, str | bytes) or not isinstance(ways, Iterable):
+def _list_tables(ways: Iterable[object]) -> list[Any]:
+    if isinstance(ways, str | bytes):
         raise InputError(
             "ways", "is not a list of tables", value=ways, bound='a number, or lists such as [["age", "sex"]]'
         )
@@ -698,7 +702,9 @@ def strategy(
 
     Raises:
         InputError: The name is unknown, or the workload is empty or has the wrong width. Or the policy has known
-            counts, or the domain has more than 2,048 values.
+            counts, or the domain has more than 2,048 values. Marginal tables with Gaussian noise under full and
+            attribute policies are limited by their sets of attributes instead; only their rows and releases need a
+            domain of at most 2,048 values.
     """
     check_strategy(policy, noise)
     queries = as_workload(workload, policy.domain, positions=positions)

@@ -23,8 +23,8 @@ import networkx as nx
 from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import as_decimal, exact_text, float_up, text_up
-from mechdesign.graphs._builders import check_graph
 from mechdesign.mechanisms._mechanism import Mechanism, graph_level
+from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number, positive
 from mechdesign.traces._stage import Release, Stage
 

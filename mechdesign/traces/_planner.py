@@ -19,13 +19,11 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_amounts, read_only
 from mechdesign.base._check import require_kind
-from mechdesign.base._errors import GraphWarning, InputError
+from mechdesign.base._errors import InputError
 from mechdesign.base._locks import ProcessLock
 from mechdesign.base._values import cached_property
-from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact
 from mechdesign.certify._texts import require_plain_texts
-from mechdesign.graphs._builders import check_graph
 from mechdesign.graphs._constraints import constrain, delta_set, disconnected, isolated
 from mechdesign.graphs._exposure import protected_pairs, sensitivity_hull
 from mechdesign.graphs._geometry._cells import nearest
@@ -40,6 +38,7 @@ from mechdesign.mechanisms._registry import MECHANISMS, find
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
+from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number
 from mechdesign.synthesis._design import synthesise
 from mechdesign.synthesis._settings import SolveSettings
@@ -85,15 +84,10 @@ class Planner:
         settings: SolveSettings | None = None,
     ) -> None:
         if not isinstance(domain, Domain):
-            raise InputError("domain", "is not a Domain", value=type(domain).__name__)
+            raise InputError("domain", "is not a Domain", value=type(domain).__name__, bound="a Domain")
         # Files are written after the charge, so labels that files cannot contain must be rejected before the charge.
         require_plain_texts(domain.labels, "domain.labels")
-        check_graph(graph, domain.size)
-        missing = next((state for state in range(domain.size) if state not in graph), None)
-        if missing is not None:
-            raise InputError(
-                "graph", "lacks a state of the domain", value=missing, bound=f"a node for each of {domain.size} states"
-            )
+        check_graph(graph, domain.size, every=True)
         check_mechanism(mechanism)
         choices = (("repair", repair), ("repaired", repaired), ("hull", hull), ("within", within))
         for name, given in choices:
@@ -236,7 +230,7 @@ def check_mechanism(name: str, path: str = "mechanism") -> None:
 def _require_no_places(
     mechanism: str, repair: RepairMethod | None, delta: Number | None, cost: ArrayLike | None
 ) -> None:
-    """Raise `InputError` for what needs places, over a domain of labels; warn that the default repair is left out."""
+    """Raise `InputError` for what needs places, over a domain of labels, where the default repair is left out."""
     problem, remedy = "needs places, and the domain has labels only", "give a domain of points or cells"
     if mechanism != OPTIMAL and find(mechanism).coordinates:
         without = [OPTIMAL, *(name for name, kind in MECHANISMS.items() if not kind.coordinates)]
@@ -247,13 +241,6 @@ def _require_no_places(
         raise InputError("delta", problem, value=delta, bound="None", remedy=remedy)
     if cost is None:
         raise InputError("cost", "is missing", bound="a matrix (n, n)", remedy="a domain of labels has no distances")
-    if repair is not None:
-        warn(
-            "a domain of labels has no places, so no repair adds edges: a state that loses its last edge, because all "
-            "its neighbours are impossible, is released as it is; repair=None accepts this",
-            GraphWarning,
-            stacklevel=4,
-        )
 
 
 def _distinct(places: Floats) -> Integers:

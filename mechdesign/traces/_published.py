@@ -203,4 +203,6 @@ def _numbers(row: Sequence[str], axes: Sequence[int]) -> list[float]:
 
 
 def _make_damage_error(folder: Path, name: str, problem: str) -> InputError:
-    return InputError("folder", f"does not contain a readable released trace: {name} {problem}", value=str(folder))
+    remedy = "restore the files as they were written"
+    problem = f"does not contain a readable released trace: {name} {problem}"
+    return InputError("folder", problem, value=str(folder), remedy=remedy)

@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, as_floats, read_only, require
 from mechdesign.base._check import as_generator, as_integer
-from mechdesign.base._errors import InputError, TraceError
+from mechdesign.base._errors import GraphWarning, InputError, TraceError
 from mechdesign.base._locks import ProcessLock
+from mechdesign.base._warnings import warn
+from mechdesign.graphs._constraints import disconnected
 from mechdesign.graphs._problem import Within
 from mechdesign.graphs._repairs import Method
 from mechdesign.leakage.accounting import Ledger
@@ -67,7 +69,8 @@ class Trace:
             the set (see `mechdesign.traces._stage`). Without `delta`, the constrained domain contains all states with
             positive probability, and other true states are an error.
         repair: The method of `mechdesign.graphs.repair` that protects states that the constrained domain disconnects
-            and exposes; None leaves these states exposed.
+            and exposes; None leaves these states exposed. Over a domain of labels, which has no places, "area" adds no
+            edges, either; a `GraphWarning` says so where a state may lose its last edge.
         repaired: The states that a repair protects. The value "disconnected" protects each state whose edges in the
             policy all lead to impossible states (PGLP, Definition 11). A state without an edge in the policy needs no
             protection (Lemma 1). With component hulls and with "lp", a state without an edge is released exactly,
@@ -128,7 +131,9 @@ class Trace:
             remedy = "read recorded movements with md.data.Trajectory; this class releases a trace"
             raise InputError("domain", "is a text", value=domain, bound="a Domain", remedy=remedy)
         if ledger is not None and not isinstance(ledger, Ledger):
-            raise InputError("ledger", "is not a Ledger", value=type(ledger).__name__)
+            raise InputError(
+                "ledger", "is not a Ledger", value=type(ledger).__name__, bound="a mechdesign.leakage.Ledger"
+            )
         self._ledger = ledger
         planner = Planner(
             domain,
@@ -149,6 +154,23 @@ class Trace:
                 "transition", "has the wrong number of states", value=chain.size, bound=f"{domain.size} states"
             )
         self._start(planner, positive(epsilon, "epsilon"), chain, as_initial(initial, domain.size), rng)
+        if repair is not None and planner.repair is None and self._may_lose_edges():
+            warn(
+                "a domain of labels has no places, so no repair adds edges: a state that loses its last edge, because "
+                "all its neighbours are impossible, is released as it is",
+                GraphWarning,
+                stacklevel=2,
+            )
+
+    def _may_lose_edges(self) -> bool:
+        """Return whether a state with edges may be possible together with other states, but not with a neighbour."""
+        graph, first = self._planner.graph, np.flatnonzero(self._initial.probabilities)
+        if first.size > 1 and disconnected(graph, first).size:
+            return True
+        chains = self._chain.chains if isinstance(self._chain, VaryingChain) else (self._chain,)
+        # A state that is joined to all others keeps an edge to any other possible state.
+        some = any(0 < degree < len(graph) - 1 for _, degree in graph.degree())
+        return some and not all((chain.matrix > 0).all() for chain in chains)
 
     def _start(
         self,
@@ -232,7 +254,10 @@ class Trace:
         budget = self._epsilon if epsilon is None else positive(epsilon, "epsilon")
         if same_time and self._time < 0:
             raise InputError(
-                "same_time", "needs an earlier release, and this trace has released no state yet", value=True
+                "same_time",
+                "needs an earlier release, and this trace has released no state yet",
+                value=True,
+                bound="False",
             )
         time = self._time + (not same_time)
         # The distribution of the first state is `initial`, without a transition of the chain.

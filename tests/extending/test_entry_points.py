@@ -98,7 +98,7 @@ KNOWN = 'privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]\n'
     [
         ("ratio_kind:Missing", "has no attribute 'Missing'"),
         ("no_such_module", "No module named 'no_such_module'"),
-        ("ratio_kind:Fraction", "is neither a class derived from RequirementKind"),
+        ("ratio_kind:Fraction", "must be a class derived from RequirementKind, or a module"),
         ("mechdesign.model._requirements._kind:RequirementKind", "kind: has no name"),
     ],
 )

@@ -296,7 +296,7 @@ def tampered(folder: Path, change: object) -> None:
 def test_a_name_is_registered_once_and_only_for_a_kind() -> None:
     with pytest.raises(InputError, match="kind: has a name that is taken; found 'ratio'"):
         register(RatioPrivacy)
-    with pytest.raises(InputError, match="not a class derived from RequirementKind"):
+    with pytest.raises(InputError, match="must be a class derived from RequirementKind"):
         register(md.Prior)  # type: ignore[type-var]
 
 

@@ -90,6 +90,21 @@ def test_samples_are_nodes_of_the_component():
     assert mechanism.sample(9).shape == (1,)
 
 
+def test_levels_and_degrees_are_those_of_the_metric():
+    far = md.mechanisms.Exponential(1, [[0, 5, 1], [5, 0, 5], [1, 5, 0]], nx.path_graph(3))
+    assert far.level() == 5
+    assert far.degrees() == {0: 2, 1: 1, 2: 2}
+    for mechanism in [far, *mechanisms()]:
+        logarithm = np.full((len(mechanism.nodes),) * 2, -np.inf)
+        law = mechanism.matrix()
+        np.log(law, out=logarithm, where=law > 0)
+        with np.errstate(invalid="ignore"):
+            loss = np.nan_to_num(logarithm[:, None] - logarithm, nan=0.0, posinf=np.inf).max(axis=2)
+        assert loss.max() <= mechanism.level() + 1e-9, mechanism
+        degrees = (loss <= float(mechanism.epsilon) + 1e-9).sum(axis=1)
+        assert (degrees >= [mechanism.degrees()[node] for node in mechanism.nodes.tolist()]).all(), mechanism
+
+
 def test_columns_of_a_domain():
     domain = md.Domain.grid(3, 1, 3.0, 1.0)
     channel = md.mechanisms.Geometric.of_graph(1, nx.path_graph(2)).channel(domain)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import dblquad, quad
 
-from mechdesign.mechanisms._planar_laplace import planar_laplace
+from mechdesign.mechanisms._planar_laplace import _keep_bound, planar_laplace
 from mechdesign.model._domain import Domain
 
 SCATTERED = np.array([[0.0, 0.0], [1.0, 0.2], [2.5, -1.0], [0.3, 2.0], [-1.5, 0.7], [4.0, 4.0]])
@@ -49,6 +49,38 @@ def test_the_guarantee_of_geo_indistinguishability(epsilon, sites):
     apart = np.hypot(*(places[:, None] - places[None]).transpose(2, 0, 1))
     assert (masses > 0).all()
     assert (masses[:, None] <= np.exp(epsilon * apart)[:, :, None] * masses[None] * (1 + 1e-6)).all()
+
+
+def far_clusters(apart: float, close: float) -> np.ndarray:
+    """Return five clusters of five places each, around the origin."""
+    rng = np.random.default_rng(0)
+    places = rng.uniform(0, apart, (5, 1, 2)) + rng.uniform(-close, close, (5, 5, 2))
+    return np.asarray((places - places.mean(axis=(0, 1))).reshape(-1, 2))
+
+
+@pytest.mark.parametrize(("apart", "close"), [(1e5, 1.0), (1e5, 0.1), (1e4, 0.01), (1e5, 1e-3)])
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-2, 1.0])
+def test_tight_clusters_far_apart_keep_the_guarantee(apart: float, close: float, epsilon: float) -> None:
+    """Cells of 1 m seen from 100 km are lost to rounding, or underflow; the loss is still ε d, up to 1e-9 nats."""
+    places = far_clusters(apart, close)
+    masses = planar_laplace(epsilon, places, places)
+    assert (masses > 0).all()
+    logarithm = np.log(masses)
+    loss = (logarithm[:, None] - logarithm).max(axis=2)
+    allowed = epsilon * np.hypot(*(places[:, None] - places).transpose(2, 0, 1))
+    assert (loss - allowed).max() < 1e-9
+    if close == 1:
+        off = ~np.eye(len(places), dtype=bool)
+        assert (loss[off] / allowed[off]).max() < 1 + 1e-6
+
+
+def test_keeping_the_guarantee_changes_no_mass_that_meets_it() -> None:
+    exact = np.array([[1.0, 0.5], [0.5, 1.0]]) / 1.5
+    near = np.array([[0.0, 0.0], [2.0, 0.0]])
+    np.testing.assert_allclose(_keep_bound(exact, 0.5, near), exact, rtol=1e-15)
+    # A lost mass becomes the least that the others allow.
+    lost = _keep_bound(np.array([[1.0, 0.0], [0.5, 0.5]]), 0.5, near)
+    np.testing.assert_allclose(lost[0, 1] / lost[0, 0], 0.5 * np.exp(-1.0), rtol=1e-12)
 
 
 def test_the_unit_of_distance_does_not_matter():

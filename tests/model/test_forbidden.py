@@ -83,7 +83,7 @@ def test_the_largest_floor_is_one_that_tells_the_set():
 
 
 def test_labels_count_from_the_first_secret():
-    graph = md.GraphPrivacy(1, nx.Graph([(4, 1), (2, 0), (3, 3)]))
+    graph = md.GraphPrivacy(1, md.graphs.from_edges(5, [(4, 1), (2, 0)]))
     assert label_tied_secrets(5, graph.claims()).tolist() == [0, 1, 0, 2, 1]
     assert label_tied_secrets(3, Claims()).tolist() == [0, 1, 2]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -68,7 +70,7 @@ DISTANCES = [
     (lambda: d.check_metric([[0.0, -1.0], [1.0, 0.0]], "d"), "d[0,1]", "-1.0"),
     (lambda: d.shortest_path(nx.Graph()), "graph", "no nodes"),
     (lambda: d.shortest_path(nx.Graph([(1, 2)])), "graph", "has no node 0"),
-    (lambda: d.shortest_path(nx.Graph([("a", "b")])), "graph", "enumerate(domain.labels)"),
+    (lambda: d.shortest_path(nx.Graph([("a", "b")])), "graph", "domain.labels.index(str(node))"),
     (lambda: d.shortest_path(nx.Graph([(0, 1, {"x": -1.0})]), "x"), "graph.edges[0,1].x", "-1.0"),
     (lambda: d.shortest_path(nx.Graph([(0, 1, {"x": math.nan})]), "x"), "graph.edges[0,1].x", "nan"),
     (lambda: d.shortest_path(nx.Graph([(0, 1, {"x": math.inf})]), "x"), "graph.edges[0,1].x", "inf"),
@@ -290,9 +292,30 @@ CELLS = [
 ]
 
 
+def test_a_message_shows_numbers_of_numpy_as_numbers():
+    for value, shown in (
+        (np.float64(0.5), "0.5"),
+        ((np.float64(2.0), np.int64(-1)), "(2.0, -1)"),
+        ([np.True_, np.str_("a")], "[True, 'a']"),
+        ("np.float", "'np.float'"),
+    ):
+        assert str(InputError("x", "is wrong", value=value)) == f"x: is wrong; found {shown}"
+
+
+@pytest.mark.parametrize("room", ["graphs", "leakage", "mechanisms", "model", "traces"])
+def test_an_error_says_what_is_accepted_or_what_to_do(room):
+    silent = []
+    for file in (Path(md.__file__).parent / room).rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "InputError":
+                named = {each.arg for each in call.keywords}
+                silent += [] if named & {"bound", "remedy", None} else [f"{file.name}:{call.lineno}"]
+    assert not silent
+
+
 def test_wrong_distances():
     assert_refused_at(DISTANCES)
-    with pytest.raises(InputError, match=r"^graph\.edges\[0,1\]: has no attribute 'x'"):
+    with pytest.raises(InputError, match=r"^graph\.edges\[0,1\]: has no length"):
         d.shortest_path(nx.Graph([(0, 1)]), "x")
     for kind in (d.euclidean, d.manhattan, d.chebyshev):
         for bad in (5e-324, 9.99e-101, 1.001e100, math.nan):

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from report_examples import Page, certificate, channel, city, domains, leave_pictures_blank, mixing, prior_of
 
 from mechdesign.errors import InputError
+from mechdesign.measures import attack
 from mechdesign.measures._baselines import combine_bounds, exponential
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
@@ -23,7 +24,8 @@ from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
 from mechdesign.model._words import decimal, recognise_measure
 from mechdesign.report._design_page import html
-from mechdesign.report._design_tables import summary
+from mechdesign.report._design_tables import adversaries, adversaries_table, summary
+from mechdesign.report._proved import describe_proof
 
 
 @pytest.fixture(autouse=True)
@@ -182,6 +184,58 @@ def test_summary_states_the_promises():
     assert "two secrets 1 km apart by a factor of at most 1.83" in text
     assert "two secrets within 1.5 km of each other by a factor of at most 2.72" in text
     assert "off by at least 0.1 km on average" in text
+
+
+def test_sentences_on_what_is_proved_state_the_numbers_of_their_claims():
+    problem, _, found = city()
+    metric, threshold, distortion = describe_proof(problem, found)
+    apart = distances.euclidean(problem.secrets)
+    farthest = float(apart.max())
+    (reach, exponent) = re.findall(r"at its maximum of (\S+) km the factor is e\^(\S+)$", metric)[0]
+    assert (float(reach), float(exponent)) == pytest.approx((farthest, 0.6 * farthest), rel=5e-3)
+    assert (
+        "p(o|s) ≤ e^(0.6·d(s, t)) p(o|t) for all 132 ordered pairs of secrets (s, t), and each of 12 answers" in metric
+    )
+    near = np.count_nonzero((apart > 0) & (apart <= 1.5))
+    assert f"p(o|s) ≤ e^1 p(o|t) for {near} of 132 ordered pairs" in threshold
+    assert "an error of at least 0.1 km on average, with each of its 12 listed guesses" in distortion
+    for said, checked in zip((metric, threshold, distortion), found.requirements, strict=True):
+        assert said.startswith(f"{checked.kind} privacy, ")
+
+
+def test_adversaries_are_those_of_the_floors_and_of_each_error_under_the_true_prior():
+    grid = Domain.grid(3, 1, 3.0, 1.0)
+    apart, prior = distances.euclidean(grid), np.array([0.5, 0.3, 0.2])
+    wrong = distances.hamming(3)
+    beliefs = np.array([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1], [1 / 3, 1 / 3, 1 / 3]])
+    made = channel(mixing(3), grid.labels, grid.labels)
+    # The same error at the ends, another between them.
+    floors = [(apart, beliefs[:1]), (wrong, beliefs[1:]), (apart, beliefs[:1])]
+    required = [DistortionPrivacy("0.1", error, prior=list(own)) for error, own in floors]
+    problem = Problem(prior, apart, required, secrets=grid, observables=grid)
+    expected = [
+        ("the prior of the mechanism", None, apart, prior),
+        ("the prior of requirement 1", 0.1, apart, beliefs[0]),
+        ("the prior of the mechanism", None, wrong, prior),
+        ("the prior of requirement 2 1", 0.1, wrong, beliefs[1]),
+        ("the prior of requirement 2 2", 0.1, wrong, beliefs[2]),
+        ("the prior of requirement 3", 0.1, apart, beliefs[0]),
+    ]
+    found = adversaries(problem, made)
+    assert [(each.name, each.minimum) for each in found] == [(name, minimum) for name, minimum, _, _ in expected]
+    for each, (_, _, error, belief) in zip(found, expected, strict=True):
+        assert each.expected == pytest.approx(attack.optimal(made, belief, error).distortion)
+        assert each.real == pytest.approx(attack.optimal(made, belief, error, truth=prior).distortion)
+        assert each.distance == pytest.approx(np.abs(belief - prior).sum() / 2)
+        assert each.unit == ("km" if error is apart else "")
+
+    # Of many, those that expect the least are shown, and the number of the others is stated.
+    many = np.random.default_rng(4).dirichlet(np.ones(3), 30)
+    problem = Problem(prior, apart, [DistortionPrivacy(0, apart, prior=list(many))], secrets=grid)
+    table = adversaries_table(problem, made)
+    least = sorted(each.expected for each in adversaries(problem, made))
+    assert (len(table["rows"]), table["shown"], table["left_out"]) == (24, 24, 7)
+    assert [float(row[2].split()[0]) for row in table["rows"]] == pytest.approx(least[:24], rel=1e-3)
 
 
 def test_decimals():

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
-from report_examples import certificate, channel, leave_out
+from report_examples import certificate, channel, data_of, leave_out, record_maps
 
 import mechdesign as md
 from mechdesign.report import _audit_page, _compare_page
@@ -42,12 +42,13 @@ def near(epsilon: float) -> np.ndarray:
 
 
 def compared(name: str, epsilon: float, **options):
-    settings = {"requirements": [md.MetricPrivacy("2", KM)], "objective": "expected", "cost": KM, **options}
+    settings = {"requirements": [md.MetricPrivacy("2", KM)], "objective": "expected", "cost": KM, "observables": LINE}
+    settings |= options
     problem = md.Problem(
         md.Prior.uniform(3), settings["cost"], settings["requirements"], objective=settings["objective"],
-        secrets=LINE, observables=LINE,
+        secrets=LINE, observables=settings["observables"],
     )  # fmt: skip
-    made = channel(near(epsilon))
+    made = channel(near(epsilon)[:, : problem.cost.shape[1]])
     return attack_design(name, problem, made, certificate(problem, made))
 
 
@@ -109,6 +110,29 @@ def test_costs_in_other_units_are_not_drawn_together():
         page = _compare_page.html([low, other])
         assert "Cost against privacy" not in page
         assert "text/csv" not in page
+
+
+def test_maps_of_a_comparison_show_the_numbers_of_their_design_at_its_own_places(monkeypatch):
+    pair = md.Domain.from_points([[0.5], [2.0]], ["west", "east"], unit="km")
+    elsewhere = compared("elsewhere", 0.5, cost=md.distances.euclidean(LINE, pair), observables=pair)
+    designs = [elsewhere, compared("here", 1.5)]
+    maps = record_maps(monkeypatch, "mechdesign.report._compare_page")
+    data = data_of(_compare_page.html(designs))
+    assert sorted(maps) == ["answers", "errors"]
+    [first] = [int(one.problem.prior.argmax()) for one in designs[:1]]
+    for name, parts in maps.items():
+        for one, attributes in zip(designs, parts.values(), strict=True):
+            places, values, unit = {
+                "answers": (one.problem.observables, one.channel.matrix[first], "%"),
+                "errors": (one.problem.secrets, one.per_secret, "km"),
+            }[name]
+            series, view = data["series"][attributes["data-shows"]], data["views"][attributes["data-side"]]
+            assert series["values"] == pytest.approx(values, rel=1e-4), (name, one.name)
+            assert (series["unit"], view["size"]) == (unit, len(values)), (name, one.name)
+            assert (view["centres"], view["unit"]) == (places.points.tolist(), "km"), (name, one.name)
+            assert f"{len(values)} values, the largest" in attributes["aria-label"]
+            assert attributes["aria-label"].endswith(f" at {places.labels[int(values.argmax())]}")
+            assert attributes["data-hue"] == ("p" if unit == "%" else "e")
 
 
 @pytest.mark.usefixtures("blank")

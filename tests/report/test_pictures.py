@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from numpy.testing import assert_allclose, assert_array_equal
 from py_mini_racer import MiniRacer
-from report_examples import certificate, channel, city, domains, mixing, prior_of
+from report_examples import certificate, channel, city, data_of, domains, mixing, prior_of, record_maps
 
 from mechdesign.measures import attack
 from mechdesign.model import distances
@@ -38,11 +38,6 @@ from mechdesign.report._scales import LEVELS, colour_classes, probability_scale
 from mechdesign.report._style import on_page
 
 KINDS = domains()
-
-
-def data_of(page: str) -> dict:
-    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    return json.loads(text)
 
 
 @pytest.fixture(scope="module")
@@ -249,3 +244,33 @@ def test_answers_of_another_domain_have_no_secret_to_choose():
     assert data_of(page)["answers"]["cells"] == [2, 2]
     # Each secret is a cross on the map of the other cells: a light one on a dark one.
     assert page.count('<g class="mark">') == 2 * 5 + 2
+
+
+def test_maps_of_a_design_show_its_numbers_at_the_places_they_belong_to(monkeypatch):
+    secrets = Domain.from_points([[0.0], [1.0], [3.0]], unit="km")
+    pair = Domain.from_points([[0.5], [2.0]], ["west", "east"], unit="km")
+    for others in (pair, secrets):
+        problem = Problem(
+            prior_of(3, False), distances.euclidean(secrets, others), [], secrets=secrets, observables=others
+        )
+        made = channel(mixing(3, others.size) + 0.01)
+        maps = record_maps(monkeypatch, "mechdesign.report._design_page")
+        data = data_of(html(problem, made, certificate(problem, made)))
+        first, matrix = data["first"], decode_numbers(data["channel"]).reshape(-1, others.size)
+        assert_allclose(matrix, made.matrix[data["rows"]], rtol=1e-2)
+        assert_allclose(data["prior"], problem.prior, rtol=1e-4)
+        given = beliefs(made.matrix, problem.prior)
+        expected = {"prior": (secrets, problem.prior), "answers": (others, made.matrix[first])}
+        expected |= {"beliefs": (secrets, given[first])}
+        expected |= {f"row {index}": (others, row) for index, row in enumerate(made.matrix)}
+        shown = {}
+        for attributes in (each for parts in maps.values() for each in parts.values() if "data-shows" in each):
+            name = attributes["data-shows"]
+            view_of = data[attributes["data-side"]]
+            places, values = expected.get(name, (secrets, None))
+            assert view_of["centres"] == places.points.tolist(), name
+            assert f"{places.size} values, the largest" in attributes["aria-label"], name
+            if values is not None:
+                assert attributes["aria-label"].endswith(f" at {places.labels[int(np.argmax(values))]}"), name
+            shown[name] = attributes["data-hue"]
+        assert shown == {**dict.fromkeys(expected, "p"), "error": "e"}

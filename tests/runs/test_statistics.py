@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from cli_examples import leave_pictures_blank
 
+from mechdesign.model._words import power
 from mechdesign.runs._bench_page import growth_picture, html, multi_size_families, profile_picture, runs_picture
-from mechdesign.runs._scores import compute_shifted_mean, performance_profile, scores
+from mechdesign.runs._phases import OPTIMAL_GAP, SLACK
+from mechdesign.runs._scores import SHIFT, compute_shifted_mean, performance_profile, scores
 
 
 def row(solver: str, n: int, seconds: float, **others: object) -> dict[str, object]:
@@ -73,4 +75,8 @@ def test_the_report_holds_everything_and_asks_nothing_of_the_network(monkeypatch
     assert "http" not in page.replace("http-equiv", "")
     assert "In the terms of NIST SP 800-226" in page
     assert "grid (d-privacy on a square grid)" in page
+    assert f"within {power(OPTIMAL_GAP)} of a proved lower bound" in page
+    assert f"An excess of {power(SLACK)} of ε is tolerated" in page
+    assert f"tolerates {power(SLACK)} in ε, floors, signs and row sums" in page
+    assert f"shifted by {SHIFT:g} s" in page
     assert html(about, [], 5)

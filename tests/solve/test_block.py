@@ -6,11 +6,12 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from block_cases import ARRAYS, grid, iterates, optimum, random_program, violation
+from block_cases import ARRAYS, grid, iterates, master_of, optimum, random_program, violation, working_of
 from long import mostly_long
 from rows import each_row
 
@@ -22,6 +23,7 @@ from mechdesign.solve._block_angular import (
     lower_bound,
     objective,
     repair,
+    with_columns,
 )
 from mechdesign.solve._blocks import interior_point as solve_module
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
@@ -178,6 +180,21 @@ def test_less_than_the_bound_is_no_optimum(monkeypatch):
     found = solve_by_interior_point(grid(5, 5))
     assert found.upper < found.lower
     assert found.status is Status.STALLED
+
+
+def test_a_point_that_some_estimates_left_below_a_floor_is_repaired_before_it_is_kept():
+    program, columns = grid(3, 3, 3.0, floor=0.9), np.arange(8)
+    without = replace(program, floors=())
+    for complete in (True, False):
+        master, working = master_of(program), working_of(program, columns)
+        solution = solve_by_interior_point(with_columns(without, columns))
+        master.offer(working, solution, complete=complete)
+        kept, rest = master.best.point[:, columns], np.delete(master.best.point, columns, axis=1)
+        assert not rest.any()
+        assert master.best.upper == pytest.approx(objective(program, master.best.point))
+        # Only a solver that met every estimate says that its point is complete.
+        assert (violation(program, master.best.point) > 1e-2) is complete
+        assert np.array_equal(kept, solution.x) is complete
 
 
 def test_time_limit_returns_a_valid_bracket():

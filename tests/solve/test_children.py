@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import deaf_solver
@@ -64,9 +67,22 @@ def test_a_program_that_says_nothing_is_ended(other, tmp_path, monkeypatch):
             os.kill(int((tmp_path / "number").read_text()), 0)
 
 
-def test_a_time_limit_counts_before_the_greeting_too(other):
+def test_a_time_limit_counts_before_the_greeting_too(other, monkeypatch):
+    started = []
+
+    def start(*given):
+        started.append(children.start(*given))
+        return started[-1]
+
+    monkeypatch.setattr(apart, "start", start)
+    # Nobody waits for a thread that reads from a program which has not been ended.
+    monkeypatch.setattr(apart, "ENDING_S", 10.0)
     other("exec sleep 600")
+    clock, before = time.perf_counter(), set(threading.enumerate())
     assert solve(HONEST.program, "deaf", Options(time_limit=0.1)).status is Status.TIME_LIMIT
+    assert time.perf_counter() - clock < 9
+    assert set(threading.enumerate()) <= before
+    assert [child.process.returncode for child in started] == [-signal.SIGKILL]
 
 
 def test_a_python_that_nobody_knows_is_an_error(monkeypatch, other):

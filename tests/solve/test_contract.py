@@ -369,9 +369,11 @@ def test_versions_name_who_solved() -> None:
 
 
 def test_data_that_highs_cannot_take() -> None:
-    solution = solve(program([1], [[1e200]], [1], [INF], [0], [INF]), "highs")
+    # No units bring both numbers of the column below the largest coefficient that HiGHS takes.
+    solution = solve(program([1, 1], [[1e200, 1], [1, 1], [1, 1e200]], [1] * 3, [INF] * 3, [0, 0], [INF, INF]), "highs")
     assert solution.status is Status.FAILED
     assert "refuses" in solution.message
+    assert solve(program([1], [[1e200]], [1], [INF], [0], [INF]), "highs").status is Status.OPTIMAL
 
 
 def test_where_the_dual_simplex_method_gives_up() -> None:

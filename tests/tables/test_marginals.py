@@ -101,17 +101,29 @@ def test_millions_of_values_have_an_optimum_and_no_release() -> None:
     found = T.strategy(T.marginals(place, 2), T.Policy.full(place))
     assert found.error(rho=0.5) == pytest.approx(151_869.2727, rel=1e-6)
     assert found.lower_bound(rho=0.5) <= found.error(rho=0.5)
+    assert "rows and releases take at most 2,048 values, and the domain has 76," in found.reason
+    many = domain((2,) * 40)
     assert_refused(
         [
             Mistake("a release", lambda: found.release(positions=[0], rho=0.5), "policy", "too many values"),
+            Mistake(
+                "a plan",
+                lambda: found.workload.plan(found.policy, T.Budget.of(rho=1)),
+                "policy",
+                "at most 2,048 values",
+            ),
             Mistake("rows", lambda: found.rows, "policy", "too many values"),
             Mistake("Laplace noise", lambda: T.strategy(found.workload, found.policy, "laplace"), "policy"),
             Mistake("another kind", lambda: T.strategy(found.workload, found.policy, kind="identity"), "policy"),
             Mistake("a matrix of all coefficients", lambda: found.workload.matrix(), "ways"),
             Mistake("a threshold", lambda: T.strategy(found.workload, T.Policy.threshold(place, 1)), "policy"),
+            Mistake("40 attributes", lambda: T.strategy(T.marginals(many), T.Policy.full(many)), "workload", "sets"),
             Mistake("no table", lambda: T.marginals(place, []), "ways"),
             Mistake("ten attributes of nine", lambda: T.marginals(place, 10), "ways"),
             Mistake("an unknown attribute", lambda: T.marginals(place, [["a9"]]), "ways[0]"),
+            Mistake("an attribute twice", lambda: T.marginals(place, [["a0"], ["a1", "a1"]]), "ways[1]", "twice"),
+            Mistake("a truth value", lambda: T.marginals(place, True), "ways", "whole number"),
+            Mistake("half a table", lambda: T.marginals(place, 1.5), "ways", "whole number"),
             Mistake("all cells", lambda: T.marginals(place, 9), "ways", "cells"),
         ]
     )
@@ -141,3 +153,9 @@ def test_a_bound_further_away_than_the_tolerance_is_said() -> None:
         T.strategy(T.marginals(place, 2).queries, T.Policy.full(place), tolerance=1e-12)
     with pytest.raises(InputError, match="tolerance"):
         T.strategy(T.marginals(place, 2), T.Policy.full(place), tolerance=0)
+
+
+def test_the_number_of_attributes_is_any_integer() -> None:
+    place = domain((2, 3, 2))
+    for ways in (2, np.int64(2), np.uint8(2), np.array(2)):
+        assert T.marginals(place, ways).tables == ((0, 1), (0, 2), (1, 2)), repr(ways)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from fractions import Fraction
 from pathlib import Path
 
@@ -52,8 +53,31 @@ def test_the_belief_follows_bayes_rule() -> None:
 
 
 def test_the_default_repair_is_left_out_and_said() -> None:
-    with pytest.warns(GraphWarning, match="repair=None accepts this"):
+    with pytest.warns(GraphWarning, match="a state that loses its last edge") as heard:
         assert trace(repair="area").step(0).stage.repair is None
+    assert heard[0].filename == __file__
+    assert "repair=" not in str(heard[0].message)
+
+
+def test_the_left_out_repair_is_said_only_where_a_state_may_lose_its_last_edge() -> None:
+    blurred, sure, path, star = np.full((4, 4), 0.25), np.eye(4), nx.path_graph(4), nx.star_graph(3)
+    at_home, anywhere = [1.0, 0.0, 0.0, 0.0], [0.25] * 4
+    for graph, chain, initial, said in (
+        (path, blurred, anywhere, False),
+        (path, blurred, at_home, False),
+        (path, blurred, [0.5, 0.0, 0.5, 0.0], True),
+        (path, blurred, [0.5, 0.5, 0.0, 0.0], False),
+        (path, sure, anywhere, True),
+        (path, [blurred, sure], anywhere, True),
+        (path, [blurred, blurred], anywhere, False),
+        (nx.complete_graph(4), sure, at_home, False),
+        (nx.empty_graph(4), sure, at_home, False),
+        (star, sure, anywhere, True),
+    ):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            md.traces.Trace(TOWN, graph, 1, chain, initial, "exponential", cost=COST, rng=1)
+        assert [each.category for each in heard] == [GraphWarning] * said, (graph.edges, chain, initial)
 
 
 def test_exposed_states_are_those_without_an_edge() -> None:

@@ -406,7 +406,7 @@ def as_vectors(values: ArrayLike, path: str, d: int) -> Floats:
             raise TypeError(f"an array of {raw.dtype} was given")
         vectors = raw.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(path, f"is not an array of real numbers ({error})") from error
+        raise InputError(path, f"is not an array of real numbers ({error})", bound=f"(…, {d})") from error
     if vectors.ndim == 0 or vectors.shape[-1] != d:
         raise InputError(path, "has the wrong shape", value=vectors.shape, bound=f"(…, {d})")
     require(np.isfinite(vectors), vectors, path, "a finite number")

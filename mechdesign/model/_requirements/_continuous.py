@@ -195,7 +195,8 @@ class ContinuousPrivacy(RequirementKind):
         if any(
             each.claim(secrets) != own.claim(secrets) for each, own in zip(stated[:1], made.stated()[:1], strict=True)
         ):
-            raise InputError("step_x", "is not a decimal width divided by the number of patches", value=str(steps[0]))
+            bound = "a decimal width divided by the number of patches"
+            raise InputError("step_x", "is not a step of anchors", value=str(steps[0]), bound=bound)
         return made
 
     @classmethod
@@ -226,7 +227,7 @@ class ContinuousPrivacy(RequirementKind):
         """
         if len(secrets) != self.size:
             problem = "do not include all anchors, which the requirement needs"
-            raise InputError("secrets", problem, value=len(secrets))
+            raise InputError("secrets", problem, value=len(secrets), bound=f"all {self.size} anchors")
         return with_fields(self)
 
     def title(self, words: Words) -> str:

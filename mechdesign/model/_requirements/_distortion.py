@@ -92,7 +92,7 @@ class DistortionPrivacy(RequirementKind):
         value = not_negative(minimum, "minimum")
         matrix = as_amounts(distance, "distance", "(k, n)")
         if 0 in matrix.shape:
-            raise InputError("distance", "is empty", value=matrix.shape)
+            raise InputError("distance", "is empty", value=matrix.shape, bound="of shape (k, n), k >= 1 and n >= 1")
         object.__setattr__(self, "minimum", value)
         object.__setattr__(self, "distance", matrix)
         object.__setattr__(self, "priors", _priors(prior, matrix.shape[1]))

@@ -12,10 +12,8 @@ import numpy as np
 
 from mechdesign.base._arrays import Integers, as_indices
 from mechdesign.base._check import require_kind
-from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
-from mechdesign.model._domain import RELABEL
 from mechdesign.model._grammar import (
     CategoriesFile,
     ChainTable,
@@ -28,6 +26,7 @@ from mechdesign.model._grammar import (
     Table,
     says,
 )
+from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, with_fields
 from mechdesign.model._words import Words
@@ -82,10 +81,10 @@ class GraphPrivacy(RequirementKind):
 
     Args:
         epsilon: ε in nats per edge, > 0.
-        graph: An undirected networkx graph with the nodes 0, …, n−1. Self-loops are ignored.
+        graph: An undirected networkx graph with the nodes 0, …, n−1, without self-loops and parallel edges.
 
     Raises:
-        InputError: ε is not positive, or the graph is directed or has other nodes.
+        InputError: ε is not positive, or the graph is of another kind or has other nodes.
 
     >>> GraphPrivacy("0.5", nx.path_graph(3))
     GraphPrivacy(epsilon=0.5, 3 secrets, 2 edges)
@@ -98,17 +97,7 @@ class GraphPrivacy(RequirementKind):
 
     def __init__(self, epsilon: Number, graph: nx.Graph) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        if not isinstance(graph, nx.Graph):
-            raise InputError("graph", "is not a networkx graph", value=type(graph).__name__)
-        if graph.is_directed():
-            raise InputError(
-                "graph",
-                "is directed",
-                remedy="convert it with to_undirected(), because indistinguishability is symmetric",
-            )
-        n = graph.number_of_nodes()
-        if n == 0 or set(graph.nodes) != set(range(n)):
-            raise InputError("graph", "has other nodes than 0..n-1", remedy=RELABEL)
+        check_graph(graph, every=True)
         object.__setattr__(self, "graph", _frozen(graph))
 
     def __repr__(self) -> str:
@@ -211,5 +200,5 @@ class GraphPrivacy(RequirementKind):
 def _frozen(graph: nx.Graph) -> nx.Graph:
     plain = nx.Graph()
     plain.add_nodes_from(range(graph.number_of_nodes()))
-    plain.add_edges_from((s, t) for s, t in graph.edges() if s != t)
+    plain.add_edges_from(graph.edges())
     return nx.freeze(plain)

@@ -68,7 +68,7 @@ def register(kind: type[_K]) -> type[_K]:
     InputError: the name is taken
     """
     if not (isinstance(kind, type) and issubclass(kind, RequirementKind)):
-        raise InputError("kind", "is not a class derived from RequirementKind", value=kind)
+        raise InputError("kind", "is not a kind", value=kind, bound="a class derived from RequirementKind")
     table = getattr(kind, "table", None)
     if table is not None and (tag := table.__struct_config__.tag) != kind.kind:
         bound = 'its name: class …(Table, frozen=True, tag_field="kind", tag="…")'
@@ -113,7 +113,9 @@ def _load(point: EntryPoint) -> None:
     if isinstance(found, ModuleType):
         return
     if not (isinstance(found, type) and issubclass(found, RequirementKind)):
-        raise InputError(point.value, "is neither a class derived from RequirementKind nor a module", value=found)
+        raise InputError(
+            point.value, "is not a kind", value=found, bound="a class derived from RequirementKind, or a module"
+        )
     if found not in KINDS.values():
         register(found)
 
@@ -153,6 +155,6 @@ def load_requirements(stated: Sequence[Stated], secrets: int) -> list[Requiremen
         own = [each for _, each in group]
         name = own[0].name or own[0].kind
         if any((each.part, each.name) != (part, own[0].name) for part, each in enumerate(own)):
-            raise InputError("part", f"is out of order among the claims of {name} privacy")
+            raise InputError("part", f"is out of order among the claims of {name} privacy", bound="0, 1, …, in order")
         found.append(KINDS[name].from_stated(own, secrets) if name in KINDS else ClaimedPrivacy(own, secrets))
     return found

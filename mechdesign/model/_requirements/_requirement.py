@@ -179,7 +179,7 @@ def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> St
     """
     if stated.kind == "dithered" and len(secrets) != stated.numbers["columns"] * stated.numbers["rows"]:
         raise InputError(
-            "secrets", f"do not include all anchors, which {stated.name} privacy requires", value=len(secrets)
+            "secrets", f"do not include all anchors of {stated.name} privacy", value=len(secrets), bound="all anchors"
         )
     arrays = dict(stated.arrays)
     for name in ("edges", "pairs"):

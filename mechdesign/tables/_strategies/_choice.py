@@ -277,21 +277,31 @@ def check_strategy(policy: Policy, noise: object) -> None:
         )
 
 
-def _require_few_values(policy: Policy) -> None:
+def _require_few_values(policy: Policy, remedy: str = "release an ordered hierarchical histogram") -> None:
     if policy.domain.size > _LARGEST_SIZE:
         raise InputError(
             "policy",
             "has too many values",
             value=policy.domain.size,
-            bound=f"at most {_LARGEST_SIZE} values for a strategy",
-            remedy="release an ordered hierarchical histogram, or group values",
+            bound=f"at most {_LARGEST_SIZE:,} values for the rows and the release of a strategy",
+            remedy=f"{remedy}, or group values",
         )
 
 
 def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
     """Return the strategy with the least expected error among one kind or all kinds; the arguments are not checked."""
-    if noise == "gaussian" and kind in ("auto", "optimal") and (alike := _exchange(queries, policy)) is not None:
-        return _choose_marginals(queries, policy, alike, tolerance)
+    if noise == "gaussian" and kind in ("auto", "optimal") and (size := _exchange_size(queries, policy)) is not None:
+        if size <= LARGEST_PROGRAM and (alike := _exchange(queries, policy))[1]:
+            return _choose_marginals(queries, policy, alike, tolerance)
+        if size > LARGEST_PROGRAM and policy.domain.size > _LARGEST_SIZE:
+            raise InputError(
+                "workload",
+                "has too many sets of attributes for the number of attributes",
+                value=size,
+                bound=f"at most {LARGEST_PROGRAM:,} sets of attributes × differences, such as one table for each of 18 "
+                "attributes under a full policy",
+                remedy="ask for tables of fewer attributes, or for fewer attributes in the domain",
+            )
     _require_few_values(policy)
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
     law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
@@ -343,18 +353,22 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
     )
 
 
-def _exchange(queries: LinearQueries, policy: Policy) -> tuple[Sets, Sets, Sets] | None:
-    """Return tables, sets and differences of `solve_marginals`; None if values of an attribute cannot be exchanged."""
+def _exchange_size(queries: LinearQueries, policy: Policy) -> int | None:
+    """Return the size of the program of `solve_marginals`; None if values of an attribute cannot be exchanged."""
     graph, shape = policy.secret_graph, policy.domain.shape
     tables = queries.tables_over(shape)
     if tables is None or not isinstance(graph, CompleteGraph | AttributeGraph):
         return None
-    one = isinstance(graph, AttributeGraph)
-    varied = len(shape) if one else 2 ** min(len(shape), 63)
-    if varied > LARGEST_PROGRAM or sum(2 ** min(len(table), 63) for table in tables) * varied > LARGEST_PROGRAM:
-        return None
-    sets, differences = list_sets(shape, tables), list_differences(shape, one=one)
-    return (tables, sets, differences) if sets else None
+    differences: int = len(shape) if isinstance(graph, AttributeGraph) else 2 ** len(shape)
+    return sum(2 ** len(table) for table in tables) * differences
+
+
+def _exchange(queries: LinearQueries, policy: Policy) -> tuple[Sets, Sets, Sets]:
+    """Return tables, sets and differences of `solve_marginals`."""
+    shape = policy.domain.shape
+    tables = queries.tables_over(shape) or ()
+    one = isinstance(policy.secret_graph, AttributeGraph)
+    return tables, list_sets(shape, tables), list_differences(shape, one=one)
 
 
 def _say_wide(ratio: float, tolerance: float) -> str:
@@ -372,6 +386,10 @@ def _choose_marginals(
     reason = f"it is built for these tables: {ratio:.6g} times the proven limit"
     if ratio > 1 + tolerance:
         reason += _say_wide(ratio, tolerance)
+    if policy.domain.size > _LARGEST_SIZE:
+        reason += (
+            f"; rows and releases take at most {_LARGEST_SIZE:,} values, and the domain has {policy.domain.size:,}"
+        )
     candidates = (("optimal", "noisy tables of differences", ratio),)
     bound = StrategyBound(found.bound, np.zeros(0), np.zeros((0, 0)))
     lay_out = partial(_lay_out, policy, found)
@@ -393,7 +411,7 @@ def _choose_marginals(
 
 def _lay_out(policy: Policy, found: MarginalStrategy) -> Layout:
     """Return the arrays of a strategy for marginal tables, which only domains with few values have."""
-    _require_few_values(policy)
+    _require_few_values(policy, "release each table on a domain with only its attributes")
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
     return Layout(found.rows(), space, space.paths[:-1].T @ found.decoding())
 

@@ -26,7 +26,7 @@ from mechdesign.base._arrays import Floats, Integers
 
 Sets = tuple[tuple[int, ...], ...]
 
-# The largest number of differences D times sets S; the program takes seconds there.
+# The largest number of differences D times sets S; the program takes minutes there.
 LARGEST_PROGRAM = 2**23
 # Integers whose squares, summed with those of the other sets, need at most this number of bits.
 _BITS = 61
