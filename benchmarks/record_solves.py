@@ -273,8 +273,6 @@ WAYS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "ipx": ({"solver": "highs-ipx"}, ()),
     "pdlp": ({"solver": "highs-pdlp", "tolerance": 1e-3}, ()),
     "scipy": ({"solver": "scipy"}, ()),
-    "scipy-ds": ({"solver": "scipy-ds"}, ()),
-    "scipy-ipm": ({"solver": "scipy-ipm"}, ()),
     "cvxpy": ({"solver": "cvxpy"}, ()),
     "near": ({"rows": "near"}, ()),
     "lazy": ({"rows": "lazy"}, ()),
@@ -284,7 +282,7 @@ WAYS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 # Each kind of problem has three methods, so that together all back ends and all choices of rows occur.
 DESIGNS: dict[str, tuple[str, str, str]] = {
     "metric": ("auto", "block numpy", "rays"),
-    "hamming": ("auto", "block numba", "scipy-ipm"),
+    "hamming": ("auto", "block numba", "scipy"),
     "manhattan": ("auto", "block numpy", "rays"),
     "places": ("block", "ipx lazy", "rays"),
     "uniform": ("auto", "block numpy", "near"),
@@ -295,13 +293,13 @@ DESIGNS: dict[str, tuple[str, str, str]] = {
     "joint": ("auto", "block numpy", "block numba"),
     "tight": ("auto", "block numpy", "simplex reduced"),
     "adversaries": ("auto", "block numba", "highs"),
-    "worst": ("auto", "block numpy", "scipy-ds"),
+    "worst": ("auto", "block numpy", "scipy"),
     "worst joint": ("auto", "block numpy", "scipy"),
     "forbidden": ("auto", "ipx", "simplex all"),
     "parts": ("auto", "simplex reduced", "block"),
-    "coupled": ("auto", "scipy-ipm", "simplex all"),
+    "coupled": ("auto", "scipy", "simplex all"),
     "few answers": ("auto", "block numba", "pdlp"),
-    "steep": ("auto", "block numpy", "scipy-ds"),
+    "steep": ("auto", "block numpy", "scipy"),
     "anchors": ("auto", "near", "cvxpy"),
 }
 

@@ -78,7 +78,7 @@ JOBS = {
 given = problem(4, 3)
 design = md.design(given)
 assert design.certificate.holds and design.certificate.relative_gap < 1e-6
-assert design.summary.solver == "scipy-ds", design.summary
+assert design.summary.solver == "scipy", design.summary
 found = md.audit(design.channel, distance=given.requirements[0].distance)
 assert 0.79 < found.epsilon <= 0.8 + 1e-12, found
 design = md.design(problem(4, 3, metric, floor))

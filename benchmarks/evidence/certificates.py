@@ -41,7 +41,7 @@ Record = dict[str, Any]
 TOLERANCE = 1e-9
 PACKAGES = ("clarabel", "cvxpy", "highspy", "networkx", "numba", "numpy", "scipy")
 SOLVERS = (
-    "auto", "block", "cvxpy", "highs", "highs-ipx", "highs-pdlp", "highs-simplex", "scipy", "scipy-ds", "scipy-ipm"
+    "auto", "block", "cvxpy", "highs", "highs-ipx", "highs-pdlp", "highs-simplex", "scipy"
 )  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def shapes() -> Iterator[tuple[str, Case]]:
 
     cost = np.where(distance > 3, np.inf, distance)[:, 1:]
     pairs = md.GraphPrivacy(1, nx.Graph([(k, k + 1) for k in range(0, 12, 2)]))
-    yield "forbidden answers", solve(md.Problem(peaked(12), cost, [pairs]), "scipy-ipm")
+    yield "forbidden answers", solve(md.Problem(peaked(12), cost, [pairs]), "scipy")
     halves = np.where(np.equal.outer(column < 2, column < 2), distance, np.inf)
     metric = md.MetricPrivacy("0.7", halves)
     yield "equal parts, worst cost", solve(md.Problem(md.Prior.uniform(12), halves, [metric], "worst"))

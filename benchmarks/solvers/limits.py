@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from harness import Facts, options, shape, write
 
 SOLVERS = (
-    *("highs", "highs-simplex", "highs-ipx", "highs-pdlp", "scipy", "scipy-ds", "scipy-ipm"),
+    *("highs", "highs-simplex", "highs-ipx", "highs-pdlp", "scipy"),
     *("cvxpy", "cvxpy-scs", "cvxpy-osqp", "cvxpy-highs", "cvxpy-scipy"),
 )
 LARGEST_GAP = 0.05

@@ -91,9 +91,7 @@ _SOLVERS: dict[str, Solver] = {
         ),
         Solver("highs-ipx", _from("highs", "ipx"), "highspy", exact=True, apart=_MIN_COEFFICIENTS_APART),
         Solver("highs-pdlp", _from("highs", "pdlp"), "highspy", apart=0, deaf=True),
-        Solver("scipy", _from("scipy", "highs"), "scipy", exact=True, apart=_MIN_COEFFICIENTS_DEAF, deaf=True),
-        Solver("scipy-ds", _from("scipy", "highs-ds"), "scipy", exact=True, apart=_MIN_COEFFICIENTS_DEAF, deaf=True),
-        Solver("scipy-ipm", _from("scipy", "highs-ipm"), "scipy", exact=True, apart=_MIN_COEFFICIENTS_DEAF, deaf=True),
+        Solver("scipy", _from("scipy"), "scipy", exact=True, apart=_MIN_COEFFICIENTS_DEAF, deaf=True),
         Solver("cvxpy", _from("cvxpy", "CLARABEL"), "cvxpy", apart=_MIN_COEFFICIENTS_DEAF, deaf=True),
     )
 }

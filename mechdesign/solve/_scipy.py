@@ -30,53 +30,40 @@ _STRATEGY = "simplex_dual_edge_weight_strategy"
 _STRATEGIES = ("dantzig", "devex", "steepest", "steepest-devex")
 _MIN_TOLERANCE = 1e-10
 _EITHER = "unbounded or infeasible"
-# Iteration limits. The limit of the interior-point method includes the simplex iterations after crossover. The limit of
-# pivots of the simplex method is a constant, plus a number for each row and column.
-_MAX_INTERIOR_ITERATIONS = 2_000
+# The limit of pivots of the simplex method is a constant, plus a number for each row and column.
 _MAX_PIVOTS = 100_000
 _MAX_PIVOTS_PER_ROW = 100
-# Factors by which repeated interior-point runs enlarge the gap.
-_GAP_FACTORS = (10, 10_000)
 
 
-def back_end(method: str) -> BackEnd:
-    """Return `linprog` with `method`: "highs" (HiGHS decides), "highs-ds" (simplex) or "highs-ipm" (interior point).
+def back_end() -> BackEnd:
+    """Return `linprog`, in which HiGHS chooses its method.
 
-    `linprog` cannot start from an earlier answer, and every method returns a vertex. `linprog` runs in one thread, so
-    it meets every limit on threads. Ctrl-C takes effect when `linprog` returns, and discards its numbers. If the
-    interior-point method misses the required gap because of rounding, it runs again with a larger gap.
+    `linprog` cannot start from an earlier answer, and returns a vertex. It runs in one thread, so it meets every limit
+    on threads. Ctrl-C takes effect when `linprog` returns, and discards its numbers.
     """
-
-    def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
-        def settings(gap: float) -> dict[str, object]:
-            return _settings(program, method, dataclasses.replace(options, gap=gap))
-
-        gap = options.relative_gap
-        try:
-            answer = _solve(program, method, settings(gap))
-            for factor in _GAP_FACTORS if method == "highs-ipm" and "maxiter" not in options.extra else ():
-                if answer.status is Status.ITERATION_LIMIT:
-                    answer = _solve(program, method, settings(factor * gap))
-            if answer.status is Status.FAILED and _EITHER in answer.message and program.cost.any():
-                feasible = _solve(dataclasses.replace(program, cost=np.zeros(program.columns)), method, settings(gap))
-                status = Status.UNBOUNDED if feasible.status is Status.OPTIMAL else feasible.status
-                answer = dataclasses.replace(answer, status=status)
-        except KeyboardInterrupt:
-            return Answer(Status.INTERRUPTED, None, None, 0, "interrupted by the user", _version(method))
-        return answer
-
-    return solve
+    return _solve
 
 
-def _settings(program: LinearProgram, method: str, options: Options) -> dict[str, object]:
+def _solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
+    settings = _settings(program, options)
+    try:
+        answer = _run(program, settings)
+        if answer.status is Status.FAILED and _EITHER in answer.message and program.cost.any():
+            feasible = _run(dataclasses.replace(program, cost=np.zeros(program.columns)), settings)
+            status = Status.UNBOUNDED if feasible.status is Status.OPTIMAL else feasible.status
+            answer = dataclasses.replace(answer, status=status)
+    except KeyboardInterrupt:
+        return Answer(Status.INTERRUPTED, None, None, 0, "interrupted by the user", _version())
+    return answer
+
+
+def _settings(program: LinearProgram, options: Options) -> dict[str, object]:
     feasibility = max(options.feasibility, _MIN_TOLERANCE)
     settings: dict[str, object] = {
         "primal_feasibility_tolerance": feasibility,
         "dual_feasibility_tolerance": feasibility,
         "ipm_optimality_tolerance": max(options.relative_gap, _MIN_TOLERANCE),
-        "maxiter": _MAX_INTERIOR_ITERATIONS
-        if method == "highs-ipm"
-        else _MAX_PIVOTS + _MAX_PIVOTS_PER_ROW * (program.rows + program.columns),
+        "maxiter": _MAX_PIVOTS + _MAX_PIVOTS_PER_ROW * (program.rows + program.columns),
     }
     if (left := options.deadline.left()) is not None:
         settings["time_limit"] = left
@@ -94,7 +81,7 @@ def _settings(program: LinearProgram, method: str, options: Options) -> dict[str
     return settings
 
 
-def _solve(program: LinearProgram, method: str, settings: dict[str, object]) -> Answer:
+def _run(program: LinearProgram, settings: dict[str, object]) -> Answer:
     """Solve with `linprog`; its form is A_eq x = b_eq and A_ub x <= b_ub, so rows with lower bounds are negated."""
     equal = np.flatnonzero((program.row_lower == program.row_upper) & np.isfinite(program.row_lower))
     ranged = program.row_lower != program.row_upper
@@ -109,7 +96,7 @@ def _solve(program: LinearProgram, method: str, settings: dict[str, object]) -> 
             A_eq=program.matrix[equal],
             b_eq=program.row_lower[equal],
             bounds=np.column_stack([program.lower, program.upper]),
-            method=method,
+            method="highs",
             options=settings,
         )
     except (scipy.optimize.OptimizeWarning, TypeError, AttributeError) as error:
@@ -128,7 +115,7 @@ def _solve(program: LinearProgram, method: str, settings: dict[str, object]) -> 
         row_dual=row_dual,
         iterations=int(result.nit or 0) + int(result.crossover_nit or 0),
         message=str(result.message),
-        version=_version(method),
+        version=_version(),
     )
 
 
@@ -141,5 +128,5 @@ def _status(code: int, message: str, *, present: bool) -> Status:
     return {0: Status.OPTIMAL, 2: Status.INFEASIBLE, 3: Status.UNBOUNDED}.get(code, Status.FAILED)
 
 
-def _version(method: str) -> str:
-    return f"SciPy {scipy.__version__} linprog ({method})"
+def _version() -> str:
+    return f"SciPy {scipy.__version__} linprog"

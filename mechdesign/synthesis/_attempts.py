@@ -30,8 +30,8 @@ from mechdesign.synthesis._settings import Rows
 # The solvers that "auto" chooses from (`mechdesign.solve._registry`).
 BLOCK_SOLVER = "block"
 """The solver for most programs: it uses the bounds of all pairs, and needs no further package."""
-_SIMPLEX_SOLVERS = "highs-simplex", "scipy-ds"
-_LAZY_SOLVERS = "highs-ipx", "scipy-ipm"
+_SIMPLEX_SOLVERS = "highs-simplex", "scipy"
+_LAZY_SOLVERS = "highs-ipx", "scipy"
 
 RAYS = "rays"
 """The name of the ray method in `rows` and in summaries. The method solves neither row programs nor block programs."""

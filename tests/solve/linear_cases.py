@@ -13,7 +13,7 @@ from mechdesign.solve._linear import LinearProgram
 
 INF = math.inf
 HIGHS = ("highs", "highs-simplex", "highs-ipx", "highs-pdlp")
-ALL = (*HIGHS, "scipy", "scipy-ds", "scipy-ipm", "cvxpy", "cvxpy-scs", "cvxpy-osqp", "cvxpy-highs", "cvxpy-scipy")
+ALL = (*HIGHS, "scipy", "cvxpy", "cvxpy-scs", "cvxpy-osqp", "cvxpy-highs", "cvxpy-scipy")
 
 
 def program(cost, rows, row_lower, row_upper, lower, upper) -> LinearProgram:

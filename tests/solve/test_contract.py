@@ -44,7 +44,7 @@ WRAPPERS = [
     pytest.param(solvers, programs, id=solvers[0])
     for solvers, programs in (
         (HIGHS, FEASIBLE),
-        (("scipy", "scipy-ds", "scipy-ipm"), FEASIBLE),
+        (("scipy",), FEASIBLE),
         (("cvxpy",), FEASIBLE),
         (("cvxpy-scs",), FEASIBLE),
         (("cvxpy-osqp",), FEASIBLE),
@@ -89,7 +89,7 @@ def assert_complementary(lp: LinearProgram, solution: Solution, where: str) -> N
 
 
 @pytest.mark.usefixtures("pdlp_here")
-@pytest.mark.parametrize("names", [HIGHS, ("scipy", "scipy-ds", "scipy-ipm"), *[(name,) for name in ALL[7:10]]])
+@pytest.mark.parametrize("names", [HIGHS, ("scipy",), *[(name,) for name in ALL[5:8]]])
 def test_known_failure(names: tuple[str, ...]) -> None:
     found = {(solver, name): solve(lp, solver).status for solver in names for name, (_, lp) in HOPELESS.items()}
     assert found == {(solver, name): status for solver in names for name, (status, _) in HOPELESS.items()}
@@ -142,7 +142,7 @@ def best_vertex(lp: LinearProgram) -> float | None:
 @given(lp=random_programs())
 def test_random_programs_agree_with_brute_force(lp: LinearProgram) -> None:
     best = best_vertex(lp)
-    for solver in ("highs", "highs-simplex", "highs-ipx", "scipy", "scipy-ipm", "cvxpy"):
+    for solver in ("highs", "highs-simplex", "highs-ipx", "scipy", "cvxpy"):
         solution = solve(lp, solver)
         if best is None:
             assert solution.status is Status.INFEASIBLE, solver
@@ -305,7 +305,7 @@ def test_no_thread_and_no_process_is_started_in_webassembly(platform: str, monke
     def refuse(*arguments: object, **named: object) -> None:
         raise AssertionError("nothing may be started")
 
-    lp, names = metric_program(6), ("scipy", "scipy-ds", "highs", "highs-ipx")
+    lp, names = metric_program(6), ("scipy", "highs", "highs-ipx")
     expected = {solver: solve(lp, solver).residuals.objective for solver in names}
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(threading.Thread, "start", refuse)
@@ -395,7 +395,7 @@ def test_small_coefficients_are_not_dropped() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", ["highs-simplex", "highs-ipx", "highs-pdlp", "scipy-ipm", "cvxpy-scipy"])
+@pytest.mark.parametrize("solver", ["highs-simplex", "highs-ipx", "highs-pdlp", "scipy", "cvxpy-scipy"])
 def test_time_limit(solver: str) -> None:
     solution = solve(metric_program(36), solver, Options(time_limit=0.3))
     assert solution.status is Status.TIME_LIMIT
