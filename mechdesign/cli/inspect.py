@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,9 +92,11 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
 
 
 def _names(directories: tuple[Path, ...]) -> list[str]:
-    """Return the names of the folders, or their paths if two names are equal."""
+    """Return the names of the folders, or their paths if two are equal; bytes that are no text become escapes."""
     names = [each.resolve().name for each in directories]
-    return names if len(set(names)) == len(names) else [str(each) for each in directories]
+    if len(set(names)) < len(names):
+        names = [str(each) for each in directories]
+    return [os.fsencode(each).decode(errors="backslashreplace") for each in names]
 
 
 ANSWERS = "answers.csv"

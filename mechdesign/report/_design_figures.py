@@ -199,9 +199,13 @@ def graph(domain: Domain, edges: ArrayLike) -> Figure:
     """
     require_kind(domain, Domain, "domain", "a Domain")
     from mechdesign.graphs._builders import from_edges
+    from mechdesign.model._graph_nodes import check_graph
 
-    listed = list(getattr(edges, "edges", edges) if isinstance(edges, nx.Graph) else as_array(edges, "edges"))
-    pairs = list(from_edges(domain.size, listed).edges())
+    if isinstance(edges, nx.Graph):
+        check_graph(edges, domain.size, "edges")
+        pairs = list(edges.edges())
+    else:
+        pairs = list(from_edges(domain.size, as_array(edges, "edges")).edges())
     from mechdesign.report._graph_figures import policy_picture
 
     return policy_picture(domain, pairs)

@@ -191,7 +191,9 @@ def _tight(levels: tuple[float, ...] | None, factors: Sequence[bool]) -> str:
     if levels is None:
         return "not computed at this size"
     named = zip(levels, factors, strict=True)
-    return ", ".join("factor " * is_factor + short(level, 4) for level, is_factor in named) or "–"
+    return (
+        ", ".join("factor " * is_factor + format_bound(level, up=True, digits=4) for level, is_factor in named) or "–"
+    )
 
 
 def _finite_number(value: float) -> str:

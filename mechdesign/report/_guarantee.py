@@ -16,7 +16,7 @@ from mechdesign.model._channel import Channel
 from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import claim_names
-from mechdesign.model._words import decimal, format_bound, short
+from mechdesign.model._words import decimal, format_bound
 from mechdesign.report._private import private
 from mechdesign.report._proved import count_bounded_pairs
 from mechdesign.tables._release import Description
@@ -122,7 +122,7 @@ def describe_audit(found: Audit) -> Rows:
     """Return the rows on an audited channel."""
     n = len(found.matrix)
     if math.isfinite(found.epsilon):
-        parameters = f"ε = {short(found.epsilon, 6)} per unit of distance (tight, rounded up), δ = 0"
+        parameters = f"ε = {format_bound(found.epsilon, up=True)} per unit of distance (tight, rounded up), δ = 0"
     else:
         parameters = "no finite ε holds: this channel is not differentially private for these pairs"
     gaps = ["whether a program draws from these probabilities: the audit reads numbers, not code"]

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _DIGITS = 4
 # Relative gap up to which a cost is called optimal.
 _OPTIMAL_GAP = 1e-5
+# Relative gap up to which a cost is called close to optimal.
+_CLOSE_GAP = 0.1
 # Factor of the odds from which protection is called weak, and exponent from which e^x is not written as a number.
 _WEAK, _MOST_EXPONENT = 100.0, 690.0
 # Relative margin for the rounding of exp and of sums.
@@ -117,7 +119,8 @@ def design_headline(problem: Problem, certificate: Certificate, origin: Origin |
     optimal = (
         f", and provably optimal{anchored}."
         if gap <= _OPTIMAL_GAP
-        else f", and close to optimal{anchored}: the gap is {_percent(gap)}."
+        else f", and {'close' if gap <= _CLOSE_GAP else 'not proved to be close'} to optimal{anchored}: "
+        f"the gap is {_percent(gap)}."
     )
     among = " and gives only permitted answers" if certificate.forbidden else ""
     # The bound holds for the answers of the problem; between anchors, for channels that bound neighbours.

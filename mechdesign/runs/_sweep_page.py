@@ -230,7 +230,7 @@ def _finding(rows: Sequence[Row], unit: str, left_out: int) -> str:
     costs = [cost for row in rows if _is_number(cost := _cost(row))]
     if not costs:
         return "No design has a cost"
-    low, high = short(min(costs), 4), short(max(costs), 4)
+    low, high = (format_bound(each, up=True, digits=4) for each in (min(costs), max(costs)))
     spread = low if low == high else f"{low} to {high}"
     found = f"{len(costs)} design{'s' * (len(costs) > 1)} cost{'s' * (len(costs) == 1)} {spread}"
     found += f" {clip(unit)}" if unit else ""
@@ -241,11 +241,12 @@ def _hint(row: Row, keys: Sequence[str]) -> str:
     values = row.values
     lines = [f"{key} = {_format_value(values.get(key))}" for key in keys]
     if _is_number(_cost(row)):
-        lines.append(f"cost {short(_cost(row), 6)}, at least {short(values['lower_bound'], 6)}")
+        bound = _format_cell(values["lower_bound"], "lower_bound")
+        lines.append(f"cost {_format_cell(_cost(row), 'cost')}, at least {bound}")
         lines.append(f"relative gap {relative(values['relative_gap'])}")
     epsilon = values.get("tight_epsilon")
     if isinstance(epsilon, float):
-        lines.append(f"tight ε {short(epsilon, 6)}")
+        lines.append(f"tight ε {_format_cell(epsilon, 'tight_epsilon')}")
     if row.state is not State.DONE:
         lines.append(f"{row.state}: {clip(str(values.get('message', '')), 80)}")
     return "\n".join(lines)
@@ -400,7 +401,13 @@ def _format_cell(value: Value, name: str) -> str:
     if name == "status" and value != State.DONE:
         return Strong(value)
     if isinstance(value, float):
-        return relative(value) if name == "relative_gap" else short(value, 6)
+        if name == "relative_gap":
+            return relative(value)
+        if name == "cost" or name.startswith("tight_epsilon"):
+            return format_bound(value, up=True, digits=6)
+        if name == "lower_bound" or name.startswith("distortion"):
+            return format_bound(value, up=False, digits=6)
+        return short(value, 6)
     return str(value)
 
 

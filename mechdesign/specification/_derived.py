@@ -16,7 +16,7 @@ from mechdesign.base._arrays import as_nonnegative
 from mechdesign.base._errors import SmoothedChainWarning, SpecificationError
 from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.base._warnings import warn
-from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._texts import csv_text
 from mechdesign.data._chain_counts import CHAIN_COUNTS, counts_file
 from mechdesign.leakage._best_budgets import BestBudgets, best_budgets
@@ -189,7 +189,8 @@ def price_budgets(
     """Return budgets of least cost for releases of a specification; see `mechdesign.leakage.best_budgets`.
 
     The function first certifies designs at a few ε, then at the ε that the best budgets use. The search stops when
-    every budget has a design, or when the total cost is within `tolerance` of the cost predicted by the curve.
+    every budget has a design, or when the total cost is within `tolerance` of the cost predicted by the curve. Every ε
+    is a multiple of a power of ten, at most α/200, and rounded down to it.
 
     Args:
         specification: A specification with one ``epsilon``, which is varied.
@@ -212,7 +213,7 @@ def price_budgets(
     place = _place(specification)
     costs: dict[Fraction, float] = {Fraction(0): _cost_without_release(specification, place, alpha)}
     quantum = Fraction(10) ** math.floor(math.log10(alpha / _MIN_LEVELS))
-    wanted = sorted({max(math.floor(Fraction(alpha) * share / quantum), 1) * quantum for share in _SHARES})
+    wanted = sorted({max(math.floor(exact(alpha) * share / quantum), 1) * quantum for share in _SHARES})
     found: BestBudgets | None = None
     for _ in range(_MAX_ROUNDS):
         for epsilon in wanted:
@@ -231,7 +232,7 @@ def price_budgets(
             found = replace(best, epsilons=axis[places], cost=total)
         found = replace(found, lower_bound=min(best.lower_bound, found.cost))
         missing = sorted(
-            {math.floor(Fraction(value) / quantum) * quantum for value in best.epsilons.tolist()} - set(costs)
+            {math.floor(exact(value) / quantum) * quantum for value in best.epsilons.tolist()} - set(costs)
         )
         if not missing or found.cost <= best.cost * (1 + tolerance):
             break

@@ -437,6 +437,8 @@ def require_design(directory: Path) -> None:
     found += [directory / "channels" / name for name in _list_designs(directory / "channels")]
     if found:
         examples = ", ".join(map(str, found[:_MAX_NAMED_FOLDERS])) + (", …" if len(found) > _MAX_NAMED_FOLDERS else "")
+        if len(found) == 1:
+            raise InputError(str(directory), "is not a design, but holds one", bound=examples)
         raise InputError(str(directory), f"holds {len(found)} designs, not one", bound=f"one of {examples}")
     for name, (what, remedy) in _OTHER_OUTPUTS.items():
         if (directory / name).is_file():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -135,3 +137,14 @@ def test_inspect_of_a_release_shows_what_its_description_says() -> None:
             "remarks": list(release.description.remarks)
         }
         assert {"policy", "neighbours", "definition", "mechanism", "spent"} < set(found)
+
+
+def test_names_that_are_no_text_are_compared(folders: Path, tmp_path: Path) -> None:
+    strange = tmp_path / os.fsdecode(b"bad\xff")
+    try:
+        shutil.copytree(folders / "low", strange)
+    except OSError:
+        pytest.skip("the file system has only names that are texts")
+    page = tmp_path / "page.html"
+    assert "bad\\xff" in well("compare", strange, folders / "high", "-o", page).stdout
+    assert "bad\\xff" in page.read_text(encoding="utf-8")

@@ -67,7 +67,7 @@ def test_wrong_usage() -> None:
     assert_wrong_usage(
         {
             "examples town": "NAME: is not known; found 'town'; must be one of city",
-            "design --example town": "example: is not known",
+            "design --example town": "--example: is not known",
             "design --example traffic": "--example traffic is for `mechdesign leakage`",
             "policy --example city": "is for `mechdesign design`; this command runs districts, walk",
             "leakage --example city": "is for `mechdesign design`; this command runs traffic",

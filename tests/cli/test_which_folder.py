@@ -16,6 +16,7 @@ COMMANDS = ("verify {}", "inspect {}", "compare {} made", "sample {} --secret 0"
 def test_what_holds_no_design_is_wrong_usage(made: Path) -> None:
     for name in ("kept/one", "kept/two"):
         shutil.copytree(made, name)
+    shutil.copytree(made, "above/one")
     write("title = 'x'", "file.toml")
     Path("empty").mkdir()
     for folder, file in (("table", "answers.csv"), ("trace", "released.csv")):
@@ -27,6 +28,7 @@ def test_what_holds_no_design_is_wrong_usage(made: Path) -> None:
             "kept/onf": "kept/onf" if command.startswith("audit") else "Did you mean kept/one?",
             "file.toml": "file.toml",
             "empty": "empty",
+            "above": "above: is not a design, but holds one; must be above/one",
             "kept": "kept: holds 2 designs, not one; must be one of kept/one, kept/two",
             "table": "release",
             "trace": "trace",

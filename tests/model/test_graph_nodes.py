@@ -129,6 +129,12 @@ def test_what_a_message_says_protects_the_pairs_that_were_meant() -> None:
             assert follow(door, named([0, 1, 2, 3]), domain=TOWN) == MEANT, name
 
 
+def test_a_figure_refuses_what_other_doors_refuse() -> None:
+    for wrong in ([(True, 2)], [(0.0, 2.0)], [("home", "gym")], [(0, 4)], [(1, 1)]):
+        with pytest.raises(InputError, match=r"^edges: has a"):
+            md.figures.graph(md.Domain.grid(2, 2, 2.0, 2.0), nx.Graph(wrong))
+
+
 def test_names_that_are_no_labels_are_not_renumbered_in_silence() -> None:
     found = refusal(WHOLE["requirement"], named(["a", "b", "c", "d"]))
     assert found is not None

@@ -59,6 +59,8 @@ def test_a_design_opens_with_its_verdict():
     assert design_headline(problem, proved).short == "Private, and provably optimal."
     loose = design_headline(problem, replace(proved, relative_gap=0.0201))
     assert loose.short == "Private, and close to optimal: the gap is 2.1%."
+    stopped = design_headline(problem, replace(proved, relative_gap=0.934))
+    assert stopped.short == "Private, and not proved to be close to optimal: the gap is 94%."
     assert "has a lower cost" in design_headline(problem, replace(proved, relative_gap=0.0)).long
     fails = design_headline(problem, replace(found, holds=False, reason="too much is told", pair=(0, 1)))
     assert not fails.good

@@ -36,3 +36,10 @@ def test_designs_are_of_shares_of_the_leakage_and_of_what_the_budgets_use() -> N
     assert found.best.lower_bound <= found.best.cost
     assert leakage.temporal(budgets, MILD).max() <= 0.75
     assert budgets[1] < min(budgets[0], budgets[2])
+
+
+def test_the_largest_budget_is_the_decimal_that_was_asked() -> None:
+    # As a binary number, 0.7 lies below 700 thousandths.
+    found = price_budgets(spec.parse(ASKED), 0.7, [1.0])
+    assert Fraction("0.7") in found.costs
+    assert found.best.epsilons.tolist() == [0.7]

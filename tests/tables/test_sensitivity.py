@@ -344,7 +344,7 @@ def test_wrong_queries_are_refused() -> None:
         make = partial(Policy.full(Domain({"x": values})).sensitivity, query)
         mistakes.append(Mistake(f"{query} of {values}", make, "domain"))
     assert_refused(mistakes)
-    with pytest.raises(InputError, match=r"^records: is not an option of this query"):
+    with pytest.raises(InputError, match=r"^records: is not an option of this query; found .*; must be .*Leave it out"):
         policy.sensitivity(np.zeros(8), records=2)
 
 

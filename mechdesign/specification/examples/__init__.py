@@ -87,7 +87,9 @@ def find(name: str) -> Example:
     for example in EXAMPLES:
         if example.name == name:
             return example
-    raise InputError("example", "is not known", value=name, bound=f"one of {', '.join(each.name for each in EXAMPLES)}")
+    raise InputError(
+        "--example", "is not known", value=name, bound=f"one of {', '.join(each.name for each in EXAMPLES)}"
+    )
 
 
 def text_of(file: str) -> str:

@@ -126,7 +126,13 @@ def sensitivity(
     }
     options = {name: value for name, value in given.items() if value is not None}
     if foreign := sorted(options.keys() - set(taken)):
-        raise InputError(foreign[0], "is not an option of this query", value=query if isinstance(query, str) else None)
+        raise InputError(
+            foreign[0],
+            "is not an option of this query",
+            value=query if isinstance(query, str) else "an array of weights" if not callable(query) else "a function",
+            bound=f"only {', '.join(taken)}" if taken else "no option",
+            remedy="leave it out",
+        )
     return found(policy, norm, **options)
 
 

@@ -359,8 +359,9 @@ def _exchange_size(queries: LinearQueries, policy: Policy) -> int | None:
     tables = queries.tables_over(shape)
     if tables is None or not isinstance(graph, CompleteGraph | AttributeGraph):
         return None
-    differences: int = len(shape) if isinstance(graph, AttributeGraph) else 2 ** len(shape)
-    return sum(2 ** len(table) for table in tables) * differences
+    differences = len(shape) if isinstance(graph, AttributeGraph) else 2 ** len(shape)
+    size: int = sum(2 ** len(table) for table in tables) * differences
+    return size
 
 
 def _exchange(queries: LinearQueries, policy: Policy) -> tuple[Sets, Sets, Sets]:
