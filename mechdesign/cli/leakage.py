@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 # ε per release and number of releases for `--example`, if the caller gives none.
 _EXAMPLE_EPSILON, _EXAMPLE_STEPS = 0.1, 10
 _FILE = click.Path(path_type=Path)
-_ROUTE_OPTIONS = {r"alphas\[0\]": "leakage of a release", "backward": "P.csv", "forward": "--forward"}
 _MEANINGS = {
     "largest": "largest leakage of one release",
     "total": "all releases together",
@@ -69,11 +68,6 @@ _MEANINGS = {
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write a figure: .png, .svg or .pdf.")
 @click.option("-o", "--output", "target", metavar="FILE", type=_FILE, help="Write the table as CSV, with every digit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.option(
-    "--route", type=click.Choice(["hull", "lfp", "algorithms", "all"]),
-    help="Compute L(α) by the hull (default), by linear-fractional programs, or by Algorithms 1, 3 and 5 of Cao et al. "
-    "(2019); all also shows the differences.",
-)  # fmt: skip
 @layout_options(matrices=True)
 @memory_option
 @cache_option
@@ -89,7 +83,6 @@ def leakage(
     plot: Path | None,
     target: Path | None,
     as_json: bool,
-    route: str | None,
 ) -> None:
     """Show the leakage of repeated releases of correlated data, in nats.
 
@@ -99,9 +92,6 @@ def leakage(
 
     A row without observations may be replaced by the word "stay", "mixture" or "any": see `mechdesign chain --ends`. If
     a row is replaced by a word, the results under mixture are also shown.
-
-    With --route, the leakage of each release is shown by each route. If a route differs from the hull by more than
-    1e-9, the exit code is 3.
     """
     if example is not None and backward is not None:
         raise click.UsageError("give P.csv or --example NAME, not both")
@@ -110,8 +100,6 @@ def leakage(
         steps = _EXAMPLE_STEPS if steps is None else steps
     elif example is None and backward is None and forward is None:
         raise click.UsageError("give a matrix: P.csv, --forward F.csv, or both; or --example NAME")
-    if route is not None and (width is not None or plot is not None or target is not None):
-        raise click.UsageError("give --route without --window, --plot and --output")
     budgets = _budgets(epsilon, steps, budget_file)
     check_figure(plot, target)
     inputs = {"P.csv": backward, "--forward": forward, "--budgets": budget_file}
@@ -121,9 +109,6 @@ def leakage(
 
     with nullcontext(backward) if example is None else on_disk(example_for(example, "leakage").file) as matrix:
         before, after = loss_of(matrix, "backward"), loss_of(forward, "forward")
-    if route is not None:
-        _show_routes(route, budgets, before, after, as_json)
-        return
     with naming_options({"width": "--window"}), warnings_once():
         columns = {
             "epsilon": budgets,
@@ -151,31 +136,6 @@ def leakage(
         if example is not None:
             show_next(_next(example))
     save_figure(plot, lambda figures: figures.leakage(budgets, before, after))
-
-
-def _show_routes(
-    name: str, budgets: Floats, before: LossFunction | None, after: LossFunction | None, as_json: bool
-) -> None:
-    """Show the leakage of each release by each route, and the differences from the hull if there are several."""
-    from mechdesign.leakage._routes import ROUTES, differences, leakage_by_routes, require_agreement
-
-    with naming_options(_ROUTE_OPTIONS), warnings_once():
-        found = leakage_by_routes(budgets, before, after, ROUTES[name])
-    apart = differences(found) if name == "all" else {}
-    if as_json:
-        lists = {
-            route: {key: values.tolist() for key, values in each._asdict().items()} for route, each in found.items()
-        }
-        sizes = {route: difference._asdict() for route, difference in apart.items()}
-        click.echo(json.dumps({"epsilon": budgets.tolist(), "routes": lists, "differences": sizes}, indent=2))
-    else:
-        _print_table({"epsilon": budgets} | {route: each.temporal for route, each in found.items()})
-        if apart:
-            shown = table("route", "largest difference from the hull", "release", numbers=("release",))
-            for route, difference in apart.items():
-                shown.add_row(route, f"{difference.size:.3g}", str(difference.step))
-            output().print(shown)
-    require_agreement(found, before, after)
 
 
 def _print_facts(found: Mapping[str, Mapping[str, float]], width: int | None) -> None:

@@ -1,13 +1,12 @@
-"""Figures 3 to 9 of Cao et al. (2019), one function each; each returns a Matplotlib figure and saves nothing.
+"""Figures of leakage: releases, a loss function, and budgets, as in Figures 3, 4 and 8 of Cao et al. (2019).
 
-Figures 3, 4, 5, 7, 8 and 9 compute their data; Figure 6 shows measured times. Lines differ by marker and dash in
-addition to colour.
+Each function returns a Matplotlib figure and saves nothing. Lines differ by marker and dash in addition to colour.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from itertools import cycle
 from typing import Any
 
@@ -17,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Floats, as_array, as_budgets
+from mechdesign.base._arrays import Floats, as_budgets
 from mechdesign.leakage._budgets import allocate_budget, constant_budget
 from mechdesign.leakage._correlations import Correlation
 from mechdesign.leakage._loss import LossFunction
@@ -25,7 +24,6 @@ from mechdesign.leakage._recursion import backward as backward_leakage
 from mechdesign.leakage._recursion import forward as forward_leakage
 from mechdesign.leakage._recursion import temporal
 from mechdesign.leakage.cao2019 import algorithm2
-from mechdesign.model._markov import smooth
 
 # The palette of Okabe and Ito, which is distinguishable with any colour vision.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -101,107 +99,6 @@ def leakage_loss(P: Any, largest: float = 5.0) -> Figure:
     return figure
 
 
-def leakage_maximum_over_time(cases: Mapping[str, tuple[Any, float]], steps: int = 100) -> Figure:
-    """Show backward leakage over time, with its supremum, in a panel for each case (Figure 5).
-
-    A dashed line is the supremum; without a supremum the panel's legend states that the leakage grows without bound.
-
-    Args:
-        cases: Title of each panel, with its transition matrix and its ε per release.
-        steps: Number of releases.
-
-    Returns:
-        The figure.
-
-    Example:
-        >>> cases = {"weak": ([[0.6, 0.4], [0.4, 0.6]], 0.1)}
-        >>> leakage_maximum_over_time(cases, steps=5).axes[0].get_title()
-        'weak'
-    """
-    figure, panels = _panels(len(cases), columns=2)
-    time = np.arange(steps)
-    for axes, (title, (P, epsilon)) in zip(panels, cases.items(), strict=True):
-        function = P if isinstance(P, LossFunction) else LossFunction(P)
-        series = backward_leakage(np.full(steps, epsilon), function)
-        axes.plot(time, series, color=_COLOURS[0], label="backward leakage")
-        top = function.supremum(epsilon)
-        if np.isfinite(top):
-            axes.axhline(top, color=_COLOURS[1], linestyle="--", label=f"supremum {top:.4g}")
-        else:
-            axes.plot([], [], " ", label="no supremum: grows without bound")
-        axes.set_title(title, fontsize="medium")
-        _label(axes, "release", "leakage in nats")
-        _from_zero(axes)
-    return figure
-
-
-def leakage_runtime(
-    times: Mapping[str, Mapping[float, float]], variable: str = "n", logarithmic: bool = True, title: str = ""
-) -> Figure:
-    """Show measured seconds against n, T or α, in a line for each method (Figure 6).
-
-    Args:
-        times: For each method, a mapping from values of the variable to seconds.
-        variable: Name of the variable.
-        logarithmic: Whether the axis of the variable is logarithmic.
-        title: Title of the panel.
-
-    Returns:
-        The figure.
-
-    Example:
-        >>> leakage_runtime({"ours": {10: 0.1, 100: 0.2}}).axes[0].get_ylabel()
-        'seconds'
-    """
-    figure, axes = _panels(1)
-    for (name, points), style in zip(times.items(), _styles(), strict=False):
-        values = sorted(points)
-        axes[0].plot(values, [points[value] for value in values], label=name, **style)
-    if logarithmic:
-        axes[0].set_xscale("log")
-    axes[0].set_yscale("log")
-    axes[0].set_title(title, fontsize="medium")
-    _label(axes[0], variable, "seconds", legend=False)
-    _legend_below(figure)
-    return figure
-
-
-def leakage_correlation_strength(
-    epsilons: Sequence[float] = (1.0, 0.1),
-    cases: Iterable[tuple[int, float]] = ((50, 0.005), (50, 0.05), (50, 1.0), (200, 0.005)),
-    steps: Sequence[int] = (15, 150),
-) -> Figure:
-    """Show backward leakage under correlations of different strength, in a panel for each ε (Figure 7).
-
-    Args:
-        epsilons: One ε per panel, which is the budget of each release.
-        cases: Pairs (n, s): the transition matrix is the identity matrix of n states, smoothed by Equation (28) with s.
-            A smaller s means a stronger correlation.
-        steps: One number of releases per panel.
-
-    Returns:
-        The figure.
-
-    Example:
-        >>> leakage_correlation_strength([1.0], [(2, 0.1)], [5]).axes[0].get_title()
-        'ε = 1 at every release'
-    """
-    figure, panels = _panels(len(epsilons), columns=2)
-    functions = {(n, s): LossFunction(smooth(np.eye(n), s)) for n, s in cases}
-    for axes, epsilon, count in zip(panels, epsilons, steps, strict=True):
-        time = np.arange(count)
-        budgets = np.full(count, epsilon)
-        _lines(
-            axes,
-            time,
-            [(f"s = {s:g}, n = {n}", backward_leakage(budgets, loss)) for (n, s), loss in functions.items()],
-        )
-        axes.set_title(f"ε = {epsilon:g} at every release", fontsize="medium")
-        _label(axes, "release", "backward leakage in nats")
-        _from_zero(axes)
-    return figure
-
-
 def leakage_allocation(
     alpha: float,
     steps: int,
@@ -252,59 +149,6 @@ def _between_powers(axes: Axes, value: float, _: int) -> str:
     """Write 2, 3, 4 and 6 times a power of ten if the axis shows less than two decades."""
     low, high = axes.get_ylim()
     return f"{value:g}" if high < 100 * low and f"{value:e}"[0] in "2346" else ""
-
-
-def leakage_utility(
-    alpha: float,
-    lengths: Sequence[int],
-    strengths: Sequence[float],
-    n: int = 50,
-    strength: float = 0.001,
-    steps: int = 10,
-    sensitivity: float = 1.0,
-) -> Figure:
-    """Show the mean absolute Laplace noise for a leakage of α (Figure 9).
-
-    The noise of a release is sensitivity/ε. The left panel shows the noise against the number of releases, with the
-    smoothed identity matrix as backward and forward correlation. The right panel shows the noise against the smoothing
-    s. The dashed line is the noise without correlation.
-
-    Args:
-        alpha: Target of the temporal leakage, in nats.
-        lengths: Numbers of releases of the left panel.
-        strengths: Smoothings s of the right panel; a smaller s is a stronger correlation.
-        n: Number of states.
-        strength: Smoothing s of the left panel.
-        steps: Number of releases of the right panel.
-        sensitivity: Sensitivity of the query.
-
-    Returns:
-        The figure.
-
-    Example:
-        >>> leakage_utility(1.0, [2, 3], [0.1, 1.0], n=2).axes[0].get_ylabel()
-        'mean absolute noise'
-    """
-    figure, panels = _panels(2, columns=2)
-    strong = LossFunction(smooth(np.eye(n), strength))
-    left = [_noises(alpha, length, strong, sensitivity) for length in lengths]
-    right = [_noises(alpha, steps, LossFunction(smooth(np.eye(n), s)), sensitivity) for s in strengths]
-    for axes, values, noises, label in (
-        (panels[0], lengths, left, f"number of releases (s = {strength:g})"),
-        (panels[1], strengths, right, f"smoothing s ({steps} releases)"),
-    ):
-        constant, allocated = zip(*noises, strict=True)
-        _lines(axes, as_array(values, "values"), (("the same ε for all", constant), ("more at both ends", allocated)))
-        axes.axhline(sensitivity / alpha, color="0.3", linestyle="--", label="no correlation")
-        axes.set_yscale("log")
-        _label(axes, label, "mean absolute noise")
-    panels[1].set_xscale("log")
-    return figure
-
-
-def _noises(alpha: float, steps: int, loss: LossFunction, sensitivity: float) -> tuple[float, float]:
-    allocated = allocate_budget(alpha, steps, loss, loss)
-    return sensitivity / constant_budget(alpha, loss, loss), float(np.mean(sensitivity / allocated))
 
 
 def _panels(count: int, columns: int = 1) -> tuple[Figure, list[Axes]]:

@@ -9,11 +9,7 @@ from ._design_figures import trace as trace
 from ._distance_figure import epsilon_by_distance as epsilon_by_distance
 from ._leakage_figures import leakage as leakage
 from ._leakage_figures import leakage_allocation as leakage_allocation
-from ._leakage_figures import leakage_correlation_strength as leakage_correlation_strength
 from ._leakage_figures import leakage_loss as leakage_loss
-from ._leakage_figures import leakage_maximum_over_time as leakage_maximum_over_time
-from ._leakage_figures import leakage_runtime as leakage_runtime
-from ._leakage_figures import leakage_utility as leakage_utility
 from ._style import figure_bytes as figure_bytes
 from ._style import save_figure as save_figure
 from ._table_figures import compare_counts as compare_counts

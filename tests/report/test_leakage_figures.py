@@ -4,7 +4,6 @@ import io
 
 import numpy as np
 import pytest
-from long import mostly_long
 from matplotlib.figure import Figure
 
 from mechdesign import leakage
@@ -19,16 +18,12 @@ MILD = [[0.8, 0.2], [0.2, 0.8]]
 FIGURES = {
     "3": lambda: plots.leakage(np.full(10, 0.1), STRONG, STRONG),
     "4": lambda: plots.leakage_loss([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]),
-    "5": lambda: plots.leakage_maximum_over_time({"a": (np.eye(2), 0.23), "b": (STRONG, 0.15), "c": (MILD, 0.23)}, 30),
-    "6": lambda: plots.leakage_runtime({"hull": {30: 0.01, 100: 0.03}, "Algorithm 1": {30: 1.0}}),
-    "7": lambda: plots.leakage_correlation_strength(cases=((5, 0.05), (8, 0.05)), steps=(5, 10)),
     "8": lambda: plots.leakage_allocation(1.0, 30, MILD, MILD),
-    "9": lambda: plots.leakage_utility(2.0, [2, 5, 10], [0.01, 0.1], n=5),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", mostly_long(FIGURES, 4))
+@pytest.mark.parametrize("number", FIGURES)
 def test_every_figure_can_be_drawn(number: str) -> None:
     figure = FIGURES[number]()
     assert isinstance(figure, Figure)
