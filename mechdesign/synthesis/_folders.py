@@ -69,7 +69,7 @@ def check_target(
     """
     folder = Path(directory)
     try:
-        file = folder.exists() and not folder.is_dir()
+        file = os.path.lexists(folder) and not folder.is_dir()
         foreign = folder.is_dir() and not force and not _is_bundle(folder)
     except OSError as error:
         raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error
@@ -130,7 +130,7 @@ def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: b
     of the folder in messages.
     """
     try:
-        file = folder.exists() and not folder.is_dir()
+        file = os.path.lexists(folder) and not folder.is_dir()
         others = sorted(entry.name for entry in folder.iterdir() if not ours(entry)) if folder.is_dir() else []
     except OSError as error:
         raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error

@@ -291,6 +291,9 @@ def test_impossible_targets(tmp_path):
     with pytest.raises(ExportError, match="file is not a folder; choose another one") as refused:
         check_target(tmp_path / "file")
     assert "cannot be read" not in str(refused.value)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ExportError, match="link is not a folder; choose another one"):
+        check_target(tmp_path / "link")
     with pytest.raises(ExportError, match="file"):
         check_target(tmp_path / "file" / "below")
 

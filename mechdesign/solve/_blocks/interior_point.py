@@ -430,9 +430,8 @@ class InteriorPoint:
 
     @property
     def _stop(self) -> float:
-        """The relative gap at which to stop. Dropping multipliers may use up the rest of a loose target gap."""
-        gap = self.settings.gap
-        return gap if gap <= self.tuning.acceptable_gap else (1 - self.tuning.dropped_share) * gap
+        """The relative gap at which to stop. Dropping multipliers may use up the rest of the target gap."""
+        return (1 - self.tuning.dropped_share) * self.settings.gap
 
 
 class _Patience:

@@ -33,11 +33,15 @@ _PANEL_ENTRIES = 4_000_000
 # Smallest relative gap with factors and directions in single precision. With a smallest gap of 1e-3, the iteration
 # stalls with 900 road places.
 _SINGLE_FACTORS_GAP = 3e-2
-# Smallest relative gap with inverses in single precision. The inverses are sums of terms of one sign.
+# Smallest relative gap with inverses in single precision. The inverses are sums of terms of one sign. At smaller gaps,
+# near the end, pivots are computed from row sums.
 _SINGLE_INVERSES_GAP = 1e-4
-# Number of refinements of a solution at smaller gaps. With one refinement, the bound of a program with 60 road places
-# falls below its best value at a gap of 1.5e-6; with three, it equals the bound of dense blocks.
+# Number of refinements of a solution near the end; pricing, whose gap is not known here, uses one. With one refinement,
+# the bound of a program with 60 road places falls below its best value at a gap of 1.5e-6; with three, it equals the
+# bound of dense blocks.
 _REFINEMENTS = 3
+# A factorisation fails if a solution misses its right side by more than this share; its diagonals are then raised.
+_MAX_MISS = 0.05
 
 
 class SparseTile(PairTile):
@@ -85,7 +89,7 @@ class SparseKernel(Pairs):
         self._together = min(self.batch, max(1, _PANEL_ENTRIES // (widest * n)))
         panel = (self._together, widest, n)
         self._panels: list[Any] = [np.empty((2, *panel)) for _ in range(threads)]
-        self.single_inverses = False
+        self.single_inverses, self._near_end = False, False
         self._kind: type[np.floating[Any]] = np.float64
         self._schur = np.zeros((threads, layout.links, layout.links))
         self._products = np.zeros((layout.blocks, n))
@@ -95,6 +99,7 @@ class SparseKernel(Pairs):
 
     def set_precision(self, gap: float) -> bool:
         before, self.single_inverses = (self.single_inverses, self._kind), gap > _SINGLE_INVERSES_GAP
+        self._near_end = not self.single_inverses
         single = gap > _SINGLE_FACTORS_GAP and self.layout.rows >= SINGLE_MIN_ROWS
         self._kind = np.float32 if single else np.float64
         if before[0] != self.single_inverses:
@@ -123,10 +128,14 @@ class SparseKernel(Pairs):
         for delta in (0.0, *(REGULARISATIONS[1:] if self._kind is np.float64 else ())):
             np.add(excess, delta * tile.diagonal, out=tile.excess)
             matrices = self._shape.spread(tile.entries, *buffers)
-            if not tile.factors.factor(*matrices, tile.excess.T.astype(self._kind), exact=not self.single_inverses):
+            sums = tile.excess if self._near_end else (1 + delta) * tile.diagonal
+            if not tile.factors.factor(*matrices, sums.T.astype(self._kind), exact=self._near_end):
                 continue
             tile.along[:] = self._product(tile, sides)
-            tile.along += self._product(tile, self._residual(tile, sides, tile.along))
+            missed = self._residual(tile, sides, tile.along)
+            if (np.abs(missed).max(axis=1) > _MAX_MISS * np.abs(sides).max(axis=1)).any():
+                continue
+            tile.along += self._product(tile, missed)
             np.multiply(corners[blocks], 1 + delta, out=tile.totals)
             np.subtract(tile.totals, (sides * tile.along).sum(axis=1), out=tile.corners)
             if (tile.corners > 0).all():
@@ -200,7 +209,8 @@ class SparseKernel(Pairs):
         # With inverses in single precision, only the final direction is refined, together with the linking rows. Near
         # the end, the residual of a solution would remain in the dual constraints: explicit inverses are less accurate
         # than substitution, and large parts of `steps` and `along` may cancel.
-        for _ in range(0 if self.single_inverses else _REFINEMENTS):
+        refinements = 0 if self.single_inverses else _REFINEMENTS if self._near_end else 1
+        for _ in range(refinements):
             rest = self._residual(tile, found, steps) - tile.sides * shift[:, None]
             missed = sums - tile.totals * shift - (tile.sides * steps).sum(axis=1)
             more, more_shift = self._solve_bordered(tile, rest, missed)

@@ -9,10 +9,10 @@ With K_i = −D_i⁻¹ C_iᵀ, the inverse P has the blocks
 The matrices are positive definite, and their off-diagonal entries are at most 0. Therefore, all entries of D_i⁻¹, K_i
 and P are at least 0, and the formulas for P involve no cancellation.
 
-A matrix is given by its negated off-diagonal entries and by its row sums e, its *excess*; no diagonal is subtracted
-from. Eliminating level i adds K_iᵀ e_i to the excess of level i + 1, and the diagonal of D_i+1 is the sum of its excess
-and of its negated entries (Grassmann, Taksar and Heyman). A group of rows with tight bonds inside and loose bonds
-outside is a nearly null direction, whose pivot is the sum of small numbers, and keeps all its digits.
+Near the end, a matrix is given by its negated off-diagonal entries and by its row sums e, its *excess*; no diagonal is
+subtracted from. Eliminating level i adds K_iᵀ e_i to the excess of level i + 1, and the diagonal of D_i+1 is the sum of
+its excess and of its negated entries (Grassmann, Taksar and Heyman). A group of rows with tight bonds inside and loose
+bonds outside is a nearly null direction, whose pivot is the sum of small numbers, and keeps all its digits.
 
 Theory: block_arithmetic, Sparse blocks.
 """
@@ -148,22 +148,25 @@ class Factors:
         self.inverses = [np.empty((blocks, width, width), dtype=kind) for width in widths]
         self.carries = [np.empty((blocks, width, after), dtype=kind) for width, after in itertools.pairwise(widths)]
 
-    def factor(self, own: list[Floats], beside: list[Floats], excess: Floats, *, exact: bool = True) -> bool:
-        """Factor matrices with blocks −A_i and −C_iᵀ and row sums `excess` (b, n); overwrite −A_i and the row sums.
+    def factor(self, own: list[Floats], beside: list[Floats], sums: Floats, *, exact: bool = True) -> bool:
+        """Factor matrices with blocks −A_i and −C_iᵀ and row sums `sums` (b, n); overwrite −A_i and the row sums.
 
-        Return whether the factorisation succeeds. If `exact` is false, LAPACK inverts small matrices.
+        Return whether the factorisation succeeds. If `exact` is false, `sums` are the diagonals, which is faster.
         """
-        sums = [excess[:, rows] for rows in self.levels.slices]
+        parts = [sums[:, rows] for rows in self.levels.slices]
         try:
             for i, block in enumerate(own):
+                if not exact:
+                    np.einsum("bii->bi", block)[:] = -parts[i]
+                elif i:
+                    parts[i] += (parts[i - 1][:, None] @ self.carries[i - 1])[:, 0]
                 if i:
                     block += beside[i - 1].swapaxes(1, 2) @ self.carries[i - 1]
-                    sums[i] += (sums[i - 1][:, None] @ self.carries[i - 1])[:, 0]
-                last = i == len(beside)
-                _invert(block, sums[i] if last else sums[i] + beside[i].sum(axis=2), self.inverses[i], exact=exact)
+                after = beside[i].sum(axis=2) if exact and i < len(beside) else 0.0
+                _invert(block, parts[i] + after if exact else None, self.inverses[i])
                 if not (self.inverses[i].diagonal(axis1=1, axis2=2) > 0).all():
                     return False
-                if not last:
+                if i < len(beside):
                     np.matmul(self.inverses[i], beside[i], out=self.carries[i])
         except np.linalg.LinAlgError:
             return False
@@ -204,53 +207,49 @@ class Factors:
             part += mine[:, :, start:].sum(axis=0)
 
 
-def _invert(links: Floats, excess: Floats, out: Floats, *, exact: bool) -> None:
+def _invert(links: Floats, excess: Floats | None, out: Floats) -> None:
     """Write the inverses of symmetric matrices, with negated entries `links` (b, w, w) and row sums `excess`, to `out`.
 
-    The diagonals of `links` are ignored. Let [[A, −B], [−Bᵀ, C]] be the matrix in four blocks, K = A⁻¹ B and
-    T = (C − Bᵀ K)⁻¹. The inverse is [[A⁻¹ + K T Kᵀ, K T], [T Kᵀ, T]]. The entries of this inverse are sums of terms of
-    one sign. These matrix products take about half the time of a direct inversion. A singular matrix raises
-    `LinAlgError`, or its inverse has a diagonal entry that is not positive.
+    The diagonals of `links` are ignored, unless `excess` is None. Let [[A, −B], [−Bᵀ, C]] be the matrix in four blocks,
+    K = A⁻¹ B and T = (C − Bᵀ K)⁻¹. The inverse is [[A⁻¹ + K T Kᵀ, K T], [T Kᵀ, T]]. The entries of this inverse are
+    sums of terms of one sign. These matrix products take about half the time of a direct inversion. A singular matrix
+    raises `LinAlgError`, or its inverse has a diagonal entry that is not positive.
     """
     width = links.shape[1]
     if width <= _LEAF_ROWS:
-        (_eliminate if exact else _invert_directly)(links, excess, out)
+        if excess is None:
+            out[:] = np.linalg.inv(-links)
+        else:
+            _eliminate(links, excess, out)
         return
     half = width // 2
     first, second, beside = out[:, :half, :half], out[:, half:, half:], out[:, :half, half:]
     across = links[:, :half, half:]
-    _invert(links[:, :half, :half], excess[:, :half] + across.sum(axis=2), first, exact=exact)
+    _invert(links[:, :half, :half], None if excess is None else excess[:, :half] + across.sum(axis=2), first)
     along = first @ across
-    rest = excess[:, half:] + (excess[:, None, :half] @ along)[:, 0]
-    _invert(links[:, half:, half:] + across.swapaxes(1, 2) @ along, rest, second, exact=exact)
+    rest = None if excess is None else excess[:, half:] + (excess[:, None, :half] @ along)[:, 0]
+    _invert(links[:, half:, half:] + across.swapaxes(1, 2) @ along, rest, second)
     np.matmul(along, second, out=beside)
     out[:, half:, :half] = beside.swapaxes(1, 2)
     first += beside @ along.swapaxes(1, 2)
 
 
-def _invert_directly(links: Floats, excess: Floats, out: Floats) -> None:
-    """Invert matrices (b, w, w) by LAPACK."""
-    index, matrices = np.arange(links.shape[1]), -links
-    matrices[:, index, index] = 0.0
-    matrices[:, index, index] = excess - matrices.sum(axis=2)
-    out[:] = np.linalg.inv(matrices)
-
-
 def _eliminate(links: Floats, excess: Floats, out: Floats) -> None:
     """Invert matrices (b, w, w) row by row: each pivot is the excess of its row and the links to the rows after it."""
-    left, sums = links.transpose(1, 2, 0).copy(), excess.T.copy()
-    found = np.empty_like(left)
-    for k, sum_k in enumerate(sums):
+    size = links.shape[1]
+    # The last column contains the row sums.
+    left = np.concatenate([links, excess[:, :, None]], axis=2).transpose(1, 2, 0).copy()
+    found = np.empty((size, size, len(links)), dtype=left.dtype)
+    for k in range(size):
         row = left[k, k + 1 :]
-        found[k, k] = 1 / (row.sum(axis=0) + sum_k)
+        found[k, k] = 1 / row.sum(axis=0)
         carry = row * found[k, k]
-        left[k + 1 :, k + 1 :] += row[:, None] * carry
-        sums[k + 1 :] += carry * sum_k
+        left[k + 1 :, k + 1 :] += row[:-1, None] * carry
         row[:] = carry
-    if not (found[np.arange(len(sums)), np.arange(len(sums))] > 0).all():
+    if not (found[np.arange(size), np.arange(size)] > 0).all():
         raise np.linalg.LinAlgError
-    for k in range(len(sums) - 2, -1, -1):
-        carry, beside = left[k, k + 1 :], found[k, k + 1 :]
+    for k in range(size - 2, -1, -1):
+        carry, beside = left[k, k + 1 : -1], found[k, k + 1 :]
         np.einsum("ib,ijb->jb", carry, found[k + 1 :, k + 1 :], out=beside)
         found[k + 1 :, k] = beside
         found[k, k] += (carry * beside).sum(axis=0)
