@@ -24,7 +24,6 @@ from .synthesis import design as design
 from .certify import verify as verify
 from .measures import audit as audit
 from .specification import read_spec as read_spec
-from .synthesis import plan_anchors as plan_anchors
 
 # modules
 from .model import distances as distances

@@ -130,7 +130,7 @@ def release_state(places: Floats, graph: nx.Graph, nodes: Integers, hull: str, b
 LARGEST_SEARCH = 10_000
 """The largest permitted number of graphs in an exhaustive search; k exposed nodes give (n − 1)^k graphs."""
 
-Method = Literal["area", "nearest", "best", "exhaustive"]
+Method = Literal["area", "nearest", "exhaustive"]
 """The method for choosing the added edges; see `repair`."""
 
 
@@ -182,7 +182,6 @@ def repair(
       of least volume, an area in the plane. This is Algorithm 4 of PGLP and Algorithm 3 of DPHMM.
     - "nearest": visit the exposed nodes in `order`, and join each node that is still exposed to the nearest node
       (DPHMM, Algorithm 1).
-    - "best": repeatedly add the edge of least volume among all edges from exposed nodes.
     - "exhaustive": find the graph of least volume among all graphs with added edges. More than `LARGEST_SEARCH` graphs
       are an error.
 
@@ -194,7 +193,7 @@ def repair(
     Args:
         points: The places f(s): a domain, or an array (n, d).
         graph: The policy graph, with at least two nodes.
-        method: "area", "nearest", "best" or "exhaustive".
+        method: "area", "nearest" or "exhaustive".
         hull: The hull of the mechanism, which determines exposure (see `exposed`) and volume. With "component", the
             volume is the sum over nodes of the volume of their component's hull.
         order: The order in which exposed nodes are visited; None means ascending.
@@ -237,9 +236,6 @@ def repair(
     candidates = [index for index in before.list_candidates(visits) if index in chosen]
     if method == "exhaustive":
         edges = _search(before, visits, candidates)
-    elif method == "best":
-        edges = _one_by_one(before, candidates)
-        visits = [i for i, _ in edges] + visits
     else:
         edges, visits = _greedy(before, candidates, method)
     visits = list(dict.fromkeys([*visits, *(i for i, _ in edges)]))
@@ -295,18 +291,6 @@ def _greedy(state: RepairState, candidates: list[int], method: str) -> tuple[lis
     return edges, visited
 
 
-def _one_by_one(state: RepairState, candidates: list[int]) -> list[tuple[int, int]]:
-    edges = []
-    while pending := [i for i in candidates if state.is_exposed(i)]:
-        found = [state.costs(i) for i in pending]
-        best = _least(np.concatenate([costs for _, costs in found]))
-        which, rank = divmod(best, len(state.places) - 1)
-        i, j = pending[which], int(found[which][0][rank])
-        edges.append((i, j))
-        state = state.join(i, j)
-    return edges
-
-
 def _search(state: RepairState, visits: list[int], candidates: list[int]) -> list[tuple[int, int]]:
     """Return the edges of least volume, found by branch and bound; added edges never decrease the volume.
 
@@ -321,7 +305,7 @@ def _search(state: RepairState, visits: list[int], candidates: list[int]) -> lis
             f"is too costly: {len(visits)} of {len(state.places)} nodes are exposed",
             value=f"exhaustive, {others}**{len(visits)} graphs",
             bound=f"at most {LARGEST_SEARCH} graphs",
-            remedy='use "best" or "area"',
+            remedy='use "area"',
         )
     best: tuple[Floats, list[tuple[int, int]]] | None = None
 

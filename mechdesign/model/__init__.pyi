@@ -42,7 +42,6 @@ from ._open_chain import OpenChain as OpenChain
 from ._origin import Origin as Origin
 from ._plane import Plane as Plane
 from ._prior import Prior as Prior
-from ._prior import per_user as per_user
 from ._problem import Problem as Problem
 from ._problem import largest_distortion as largest_distortion
 from ._requirements._claimed import ClaimedPrivacy as ClaimedPrivacy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -181,32 +181,3 @@ class Prior:
         generator, size = as_generator(rng), int(array.sum())
         drawn = generator.multinomial(size, shares / shares.sum(), size=as_integer(samples, "samples", 1))
         return tuple(cls.from_counts(each, smoothing) for each in drawn)
-
-
-class _Visits(Protocol):
-    """The interface of `mechdesign.data.Visits` that priors need; this module must not import `data`."""
-
-    @property
-    def users(self) -> tuple[str, ...]: ...
-
-    def counts(self, user: str | None = None) -> Integers: ...
-
-
-def per_user(visits: _Visits, smoothing: float = 0.0) -> dict[str, Prior]:
-    """Return the prior of each user, from the visits of this user.
-
-    Args:
-        visits: The visits of several users, such as `mechdesign.data.Visits`.
-        smoothing: The number >= 0 added to each count.
-
-    Returns:
-        Priors by user, in the order in which users first occur.
-
-    >>> class Visits:
-    ...     users = ("ann", "bob")
-    ...     def counts(self, user=None):
-    ...         return {"ann": [1, 0], "bob": [1, 3]}[user]
-    >>> per_user(Visits())["bob"].probabilities.tolist()
-    [0.25, 0.75]
-    """
-    return {user: Prior.from_counts(visits.counts(user), smoothing) for user in dict.fromkeys(visits.users)}

@@ -28,7 +28,7 @@ from mechdesign.traces._planner import OPTIMAL, Repaired
 
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "repair", "hull", "release"]
-Repair = Literal["area", "nearest", "best", "exhaustive"]
+Repair = Literal["area", "nearest"]
 Hull = Literal["component", "graph"]
 
 

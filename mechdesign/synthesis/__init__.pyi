@@ -1,7 +1,4 @@
 from . import formats as formats
-from ._anchor_plan import AnchorPlan as AnchorPlan
-from ._anchor_plan import CoarseRun as CoarseRun
-from ._anchor_plan import plan_anchors as plan_anchors
 from ._design import design as design
 from ._design import synthesise as synthesise
 from ._result import Design as Design

@@ -21,7 +21,7 @@ from mechdesign.data._trajectories import Trajectory, Visits, to_grid
 from mechdesign.errors import InputError, InterchangedWarning
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
-from mechdesign.model._prior import Prior, per_user
+from mechdesign.model._prior import Prior
 
 BEIJING = {"south": 39.7, "north": 40.2, "west": 116.0, "east": 116.8}
 PLT_HEADER = "Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255,My Track,0,0,2,8421376\n0\n"
@@ -156,8 +156,6 @@ def test_geolife(data_folder):
     for user in set(visits.users):
         assert visits.counts(user).sum() == inside[user]
     assert set(visits.users) == {user for user, count in inside.items() if count}
-    priors = per_user(visits)
-    assert set(priors) == set(visits.users)
     chain = MarkovChain.from_traces(visits.cells, visits.domain.size, smoothing=0.1)
     assert chain.size == 300
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rows import each_row
 
 from mechdesign.errors import InputError
-from mechdesign.model._prior import Prior, per_user
+from mechdesign.model._prior import Prior
 
 
 def test_uniform():
@@ -78,18 +78,3 @@ def test_from_cells_counts(cells):
     smoothed = Prior.from_cells(np.array(cells, dtype=np.uint8), 10, smoothing=1.0)
     assert smoothed.probabilities.tolist() == [(cells.count(i) + 1) / (len(cells) + 10) for i in range(10)]
     assert smoothed.zeros.size == 0
-
-
-def test_per_user():
-    @dataclass
-    class TwoUsers:
-        users: tuple[str, ...] = ("bob", "ann", "bob")
-
-        def counts(self, user: str | None = None) -> np.ndarray:
-            return np.array({"ann": [1, 0], "bob": [1, 3], None: [2, 3]}[user])
-
-    priors = per_user(TwoUsers())
-    assert list(priors) == ["bob", "ann"]
-    assert priors["bob"].probabilities.tolist() == [0.25, 0.75]
-    assert priors["ann"].zeros.tolist() == [1]
-    assert per_user(TwoUsers(), smoothing=1.0)["ann"].probabilities.tolist() == [2 / 3, 1 / 3]

@@ -96,7 +96,7 @@ def test_what_needs_places_says_so() -> None:
             Mistake("K-norm noise", lambda: trace("planar-isotropic"), "mechanism", "places"),
             Mistake("Laplace noise", lambda: trace("laplace"), "mechanism", "'lp', 'exponential'"),
             Mistake("a repair by distance", lambda: trace(repair="nearest"), "repair", "places"),
-            Mistake("the best repair", lambda: trace(repair="best"), "repair", "places"),
+            Mistake("an exhaustive repair", lambda: trace(repair="exhaustive"), "repair", "places"),
             Mistake("a δ-location set", lambda: trace(delta="0.1"), "delta", "places"),
             Mistake("no cost", lambda: trace(cost=None), "cost", "is missing"),
             Mistake("a cost of another size", lambda: trace(cost=np.eye(3)), "cost"),
