@@ -153,7 +153,7 @@ def write_reports(folder: Path) -> list[Path]:
     km = md.distances.euclidean(domain)
     prior = md.Prior.from_counts(range(1, 13))
     requirements = [md.MetricPrivacy(0.8, km), md.DistortionPrivacy("0.2", km)]
-    problem = md.Problem(prior, km, requirements, secrets=domain, observables=domain, title="A small city")
+    problem = md.Problem(prior, km, requirements, secrets=domain, title="A small city")
     made = md.design(problem)
     md.report.save(made, folder / "design")
     ages = md.tables.Policy.threshold(md.tables.Domain({"age": range(30)}), 5)

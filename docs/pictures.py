@@ -151,7 +151,7 @@ def figure_answers() -> Figure:
     distance = md.distances.euclidean(city)
     visits = [1, 1, 2, 1, 1, 1, 1, 4, 9, 5, 1, 1, 1, 3, 7, 4, 2, 1, 1, 1, 2, 6, 3, 1]
     stated = [md.MetricPrivacy(epsilon=1, distance=distance)]
-    problem = md.Problem(md.Prior.from_counts(visits), distance, stated, secrets=city, observables=city)
+    problem = md.Problem(md.Prior.from_counts(visits), distance, stated, secrets=city)
     return md.figures.answers(md.design(problem))
 
 

@@ -39,7 +39,7 @@ def problem(epsilon: str, floor: str) -> md.Problem:
     if floor != "0":
         requirements.append(md.DistortionPrivacy(floor, distance))
     places = base.secrets
-    return md.Problem(base.prior, base.cost, requirements, secrets=places, observables=places, title=base.title)
+    return md.Problem(base.prior, base.cost, requirements, secrets=places, title=base.title)
 
 
 def design(epsilon: str, floor: str) -> md.Design | None:

@@ -84,7 +84,6 @@ problem = md.Problem(
         md.DistortionPrivacy(minimum=1.2, distance=distance),
     ],
     secrets=domain,
-    observables=domain,
     title="A first mechanism",
 )
 problem

@@ -69,7 +69,7 @@ def release_tables() -> None:
 @release_tables.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
 @click.argument("records", metavar="[TABLE.csv]", required=False, type=_FILE)
-@example_option("blowfish")
+@example_option("table")
 @click.option(
     "-o", "--output", "folder", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
     help="Folder of the files that may be published.",
@@ -118,7 +118,7 @@ def release(
     given = _read_specification(specification, example)
     with contextlib.ExitStack() as opened:
         if records is None and example is not None:
-            records = opened.enter_context(examples.on_disk(example_for(example, "blowfish").trace))
+            records = opened.enter_context(examples.on_disk(example_for(example, "table").trace))
         if records is None:
             raise click.UsageError("give TABLE.csv: the records")
         # Imported late, so that wrong usage is rejected immediately.
@@ -175,7 +175,7 @@ def _save(found: Publication, folder: Path, report: bool, force: bool, overwrite
 
 @release_tables.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
-@example_option("blowfish")
+@example_option("table")
 @memory_option
 @show_values_option
 def plan(specification: Path | None, example: str | None) -> None:
@@ -193,7 +193,7 @@ def _read_specification(path: Path | None, example: str | None) -> ReleaseSpecif
         return read(path)
     if example is None:
         raise click.UsageError("give SPEC.toml, or --example NAME; `mechdesign examples` lists them")
-    return parse(example_for(example, "blowfish").text)
+    return parse(example_for(example, "table").text)
 
 
 def _show(found: Publication, ledger: Ledger | None, seconds: float) -> None:
@@ -262,7 +262,7 @@ def _show_plan(title: str, found: Plan) -> None:
 
 
 def _next(example: str, folder: Path) -> dict[str, str]:
-    records = example_for(example, "blowfish").trace
+    records = example_for(example, "table").trace
     return {
         f"{folder}/report.html": "the report, with figures: open it in a browser",
         f"mechdesign table plan --example {example}": "the errors of other strategies",

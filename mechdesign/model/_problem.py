@@ -52,7 +52,8 @@ class Problem:
         objective: "expected", Σ_s π_s Σ_o p(o|s) c(s, o) (Privacy Games, equation 11), or "worst",
             max_s Σ_o p(o|s) c(s, o) (equation 12).
         secrets: The domain of the secrets (rows), for labels and maps, or None.
-        observables: The domain of the observables (columns), or None.
+        observables: The domain of the observables (columns). Left out, it is the domain of the secrets if the cost is
+            square and no answer costs less for a secret than the secret itself, else None.
         title: The name of the mechanism.
         facts: Remarks from functions that build problems, such as `mechdesign.graphs.problem`: "within", "isolated" and
             "edges_added", as in `SolveSummary`. These remarks do not affect the channel; the certificate shows them.
@@ -104,6 +105,8 @@ class Problem:
             raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
         required = as_requirements(requirements, n)
         _check_domain(secrets, "secrets", n)
+        if observables is None and costs.shape[1] == n and bool((costs.diagonal() == costs.min(axis=1)).all()):
+            observables = secrets
         _check_domain(observables, "observables", costs.shape[1])
         stated = _as_facts(facts)
         values = (probabilities, costs, required, objective, secrets, observables, str(title), stated)

@@ -172,3 +172,26 @@ def test_a_radius_in_metres_between_kilometres_warns(stated):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stated(100)
+
+
+def test_secrets_are_the_answers_where_none_is_cheaper_than_the_truth() -> None:
+    town = md.Domain.from_points([[0, 0], [1, 0], [3, 0]], ["a", "b", "c"], "km")
+    km = md.distances.euclidean(town)
+    cases = {
+        "distances": (km, town),
+        "ties": (np.ones((3, 3)), town),
+        "a forbidden answer": (np.where(km > 2, np.inf, km), town),
+        "just dearer than another": (1.0 + 2.0**-52 * np.eye(3), None),
+        "just cheaper than all others": (1.0 - 2.0**-53 * np.eye(3), town),
+        "fewer answers": (km[:, :2], None),
+        "other answers": (np.roll(km, 1, axis=1), None),
+    }
+    for name, (cost, found) in cases.items():
+        problem = md.Problem(md.Prior.uniform(3), cost, [], secrets=town)
+        assert problem.observables is found, name
+    other = md.Domain.from_labels(["x", "y", "z"])
+    assert md.Problem(md.Prior.uniform(3), km, [], secrets=town, observables=other).observables is other
+    assert md.Problem(md.Prior.uniform(3), km, []).observables is None
+    made = md.design(md.Problem(md.Prior.uniform(3), km, [md.MetricPrivacy(1, km)], secrets=town))
+    assert made.channel.observables == ("a", "b", "c")
+    assert made.sample_at(0.9, 0.1).place is not None

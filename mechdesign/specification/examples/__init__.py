@@ -58,7 +58,7 @@ EXAMPLES = (
         "a walk of 12 steps, released under a policy graph", "5 s", "walk.csv",
     ),
     Example(
-        "admissions", "admissions.toml", ("blowfish",),
+        "admissions", "admissions.toml", ("table",),
         "quartiles of a table of ages, with nearby ages indistinguishable", "3 s", "admissions.csv",
     ),
     Example(
