@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,21 @@ def test_the_command_shows_each_route(run: Any) -> None:
         assert result.exit_code == 0, result.output
         assert all(column in result.output for column in columns)
         assert ("difference" in result.output) == (route == "all")
+
+
+def test_json_has_each_release_by_each_route_and_nothing_else(run: Any) -> None:
+    words = ("P.csv", "--forward", "F.csv", "--epsilon", "0.5", "--steps", "3", "--json", "--route")
+    before, after = LossFunction(P), LossFunction((P + 0.1) / 1.3)
+    for route in ("hull", "lfp", "algorithms", "all"):
+        found = json.loads(run(*words, route).stdout)
+        expected = leakage_by_routes(np.full(3, 0.5), before, after, ROUTES[route])
+        assert found["epsilon"] == [0.5] * 3
+        assert set(found["routes"]) == set(expected)
+        for name, lists in expected.items():
+            for key, values in lists._asdict().items():
+                np.testing.assert_allclose(found["routes"][name][key], values, rtol=1e-9, err_msg=f"{name} {key}")
+        others = set(expected) - {"hull"} if route == "all" else set()
+        assert set(found["differences"]) == others
 
 
 def test_a_difference_ends_with_3(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
