@@ -161,9 +161,10 @@ def test_lines(tmp_path: Path, small: None, packed: bool, end: str) -> None:
         return path
 
     assert [len(text) for text in read_columns(written(4 * KIB), ["b"])["b"]] == [4, 4 * KIB, 1]
-    with pytest.raises(InputError, match=r"line that is too long; must be at most 4096 bytes.*--memory"):
+    with pytest.raises(InputError, match=r"line that is too long; must be at most 4096 bytes.*--memory") as caught:
         # Line breaks are found in chunks of 128 KiB.
         read_columns(written(300 * KIB), ["b"])
+    assert caught.value.path == str(tmp_path / "a.csv")
     with allowing_memory(1):
         assert len(read_columns(written(100 * KIB), ["b"])["b"][1]) == 100 * KIB
 

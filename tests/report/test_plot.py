@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 from long import mostly_long
-from matplotlib.collections import LineCollection, PathCollection, QuadMesh
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection, QuadMesh
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
 from report_examples import domains, mixing, prior_of
@@ -20,6 +20,7 @@ from mechdesign.report import _channel_figures as dots
 from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _maps as maps
 from mechdesign.report._scales import error_scale, probability_scale
+from mechdesign.report._style import on_page
 from mechdesign.report._svg import inline_svg
 
 KINDS = domains()
@@ -92,6 +93,22 @@ def test_bars_are_as_high_as_the_data():
     segments = np.array(lines.get_segments())
     assert_array_equal(segments[:, 1], np.column_stack([np.arange(70), prior]))
     assert not segments[:, 0, 1].any()
+
+
+def test_bars_on_a_page_cover_what_they_cover_elsewhere():
+    for name in ("labels", "numbers", "uneven numbers"):
+        domain = KINDS[name]
+        prior = prior_of(domain.size)
+        with on_page("panels"):
+            axes = plot.prior_picture(prior, domain).axes[0]
+            (bars,) = [item for item in of_kind(axes, PolyCollection) if item.get_gid() == "values"]
+        positions, widths = maps.bars(domain, domain.size)
+        for path, x, width, height in zip(bars.get_paths(), positions, widths, prior, strict=True):
+            corners = path.vertices
+            ends = corners.min(axis=0), corners.max(axis=0)
+            assert_allclose(ends, [(x - width / 2, 0), (x + width / 2, height)], atol=1e-12, err_msg=name)
+        # Lines of the grid are those of heights.
+        assert [axis.get_gridlines()[0].get_visible() for axis in (axes.xaxis, axes.yaxis)] == [False, True]
 
 
 def test_uneven_numbers_stand_at_their_places():

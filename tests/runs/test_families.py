@@ -1,5 +1,9 @@
 """Every family gives sound problems, the same ones every time, and contestants are found by name."""
 
+import csv
+import importlib
+import time
+
 import highspy
 import numpy as np
 import pytest
@@ -8,16 +12,19 @@ from refusals import Mistake, assert_refused
 import mechdesign as md
 from mechdesign.errors import MissingDependencyError
 from mechdesign.leakage._row_pair import fractional
+from mechdesign.runs import bench
 from mechdesign.runs._contestants import CONTESTANTS, names, select_contestants
 from mechdesign.runs._families import FAMILIES, VARIABLE, RowPairs
-from mechdesign.runs._phases import largest_leakage
+from mechdesign.runs._phases import channel_phases, fraction_phases, largest_leakage
+from mechdesign.runs._worker import WorkerOutcome
 from mechdesign.runs.bench import SUITES, export_mps, problems, request_of
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _solvers_are_loaded() -> None:
-    """Load the packages of all solvers once: that takes longer than the tests."""
+    """Load the packages of all solvers and of the page once: that takes longer than the tests."""
     select_contestants(None)
+    importlib.import_module("mechdesign.runs._bench_page")
 
 
 CHANNELS = sorted(set(FAMILIES) - {"row-pairs", "checkins"})
@@ -51,6 +58,37 @@ def test_row_pairs_have_a_closed_form():
     for q, d in pairs.pairs[:4].tolist():
         exact = largest_leakage(pairs.matrix[q], pairs.matrix[d], pairs.alpha)
         assert fractional(pairs.matrix[q], pairs.matrix[d], pairs.alpha) == pytest.approx(exact, rel=1e-7)
+
+
+def test_phases_take_the_seconds_that_pass():
+    (contestant,) = select_contestants(["highs-simplex"])
+    instances = {"rows": FAMILIES["grid"].make(4, 0), "fractions": FAMILIES["row-pairs"].make(4, 0)}
+    for name, instance in instances.items():
+        phases = fraction_phases if name == "fractions" else channel_phases
+        clock, found = time.perf_counter(), {}
+        for phase in phases(instance, contestant, 1):
+            found |= phase
+        passed = time.perf_counter() - clock
+        assert found["rounded"] == "optimal", name
+        seconds = [found[phase] for phase in ("build_s", "solve_s", "certify_s")]
+        assert min(seconds) > 0, name
+        assert sum(seconds) <= passed, name
+
+
+def test_an_interrupted_benchmark_leaves_a_table_of_its_finished_rows(monkeypatch, tmp_path):
+    monkeypatch.setattr(bench, "SUITES", {"tiny": bench.Suite("tiny", {"grid": (4, 9)}, (0,), 60.0, 4.0)})
+    ended = WorkerOutcome({"cost": 0.5, "rounded": "optimal"}, "done")
+    monkeypatch.setattr("mechdesign.runs._worker.run_in_worker", lambda *_: ended)
+
+    def stop(done: int, total: int, which: str) -> None:
+        assert (done, total) == (1, 2)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bench.run("tiny", ["highs-simplex"], tmp_path, progress=stop)
+    with (tmp_path / "results.csv").open(newline="") as file:
+        (kept,) = csv.DictReader(file)
+    assert (kept["family"], kept["n"], kept["solver"], kept["cost"]) == ("grid", "4", "highs-simplex", "0.5")
 
 
 def test_checkins_take_part_where_data_are(data_folder, monkeypatch):

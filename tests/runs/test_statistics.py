@@ -45,6 +45,23 @@ def test_scores_count_failures_at_the_limit_and_name_what_is_not_private():
     assert other.censored_mean == pytest.approx((3 * 11) ** 0.5 - 1)
 
 
+def test_scores_tell_apart_what_was_said_what_was_proved_and_what_was_solved():
+    rows = [
+        row("auto", 4, 1.0),
+        row("auto", 9, 3.0, claimed="feasible", certified="feasible"),
+        row("auto", 16, 5.0, claimed="feasible", certified="feasible", rounded="feasible"),
+        row("auto", 25, 7.0, certified="feasible", rounded="feasible"),
+        row("auto", 36, 9.0, certified="not-private", rounded="feasible"),
+        row("auto", 49, 2.0, certified="timeout"),
+        row("auto", 64, 10.0, **TIMEOUT),
+    ]
+    found = scores(rows, 10.0)["auto"]
+    assert (found.runs, found.solved, found.claimed, found.not_private, found.wrong) == (7, 3, 4, 1, 1)
+    assert found.mean == pytest.approx((2 * 4 * 3) ** (1 / 3) - 1)
+    assert found.censored_mean == pytest.approx((2 * 4 * 3 * 11**4) ** (1 / 7) - 1)
+    assert found.ours
+
+
 def test_the_profile_is_that_of_dolan_and_more():
     profile = performance_profile(ROWS)
     np.testing.assert_allclose(profile["auto"], [1.0, 1.0])

@@ -28,8 +28,6 @@ from mechdesign.solve._blocks.pricer import BlockPricer
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
-pytestmark = pytest.mark.slow
-
 
 def _add_rewards(program, seed):
     """Return a program with rewards for contributions to floors, and with costs that keep its value positive."""
@@ -44,6 +42,7 @@ def _add_rewards(program, seed):
     return replace(program, cost=cost, floors=tuple(floors))
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_rewards_agree_with_highs_on_random_programs():
     compared = 0
@@ -61,6 +60,7 @@ def test_rewards_agree_with_highs_on_random_programs():
     assert compared > 40
 
 
+@pytest.mark.slow
 def test_any_multipliers_prove_a_bound_with_rewards():
     for seed in range(60):
         program = random_program(seed)
@@ -76,6 +76,7 @@ def test_any_multipliers_prove_a_bound_with_rewards():
         assert lower_bound(program, BlockMultipliers(ratios, floors)) <= value + 1e-7 * abs(value)
 
 
+@pytest.mark.slow
 def test_wrong_rewards_are_refused():
     def reward(rewards):
         return lambda: BlockProgram(np.ones((2, 4)), np.ones((2, 2)), (FloorBlock(0.0, np.ones((1, 2)), rewards),))
@@ -90,6 +91,7 @@ def test_wrong_rewards_are_refused():
             make()
 
 
+@pytest.mark.slow
 def test_a_free_column_is_not_optimal_if_another_has_rewards():
     floor = FloorBlock(0.0, np.array([[1.0, 1.0]]), np.array([0.0, 5.0]))
     program = BlockProgram(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[np.inf, 1.0], [1.0, np.inf]]), (floor,))
@@ -98,6 +100,7 @@ def test_a_free_column_is_not_optimal_if_another_has_rewards():
     assert found.upper == pytest.approx(-8)
 
 
+@pytest.mark.slow
 def test_columns_with_different_rewards_are_not_equal():
     program = grid(4, 4, floor=0.5)
     (floor,) = program.floors
@@ -135,6 +138,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", mostly_long(CASES.values(), 3), ids=CASES)
 def test_a_corrected_bound_is_the_value_with_the_substitute_column(program):
     best = solve_by_interior_point(program)
@@ -171,6 +175,20 @@ def test_a_corrected_bound_is_the_value_with_the_substitute_column(program):
     assert max(gains) > 2
 
 
+def test_a_corrected_bound_of_a_small_program_is_between_the_bound_before_and_the_optimum():
+    program = grid(3, 2, floor=0.8)
+    best = solve_by_interior_point(program)
+    _, multipliers, missing = _price(program, _drop_used_column(program, 0))
+    found = _correct(program, multipliers, missing)
+    assert lower_bound(program, multipliers) < lower_bound(program, found) * (1 - 1e-3)
+    assert lower_bound(program, found) <= best.upper * (1 + 1e-7)
+    # Estimates of the missing columns are those of the small program, and those of the others stay.
+    (before,), (after,) = multipliers.floors, found.floors
+    assert not np.array_equal(after[:, missing], before[:, missing])
+    assert np.array_equal(np.delete(after, missing, axis=1), np.delete(before, missing, axis=1))
+
+
+@pytest.mark.slow
 def test_the_bound_needs_the_multipliers_of_the_substitute_column():
     program = CASES["joint"]
     _, multipliers, missing = _price(program, _drop_used_column(program, 0))
@@ -186,6 +204,7 @@ def test_the_bound_needs_the_multipliers_of_the_substitute_column():
     assert len(entries) == after.values.size
 
 
+@pytest.mark.slow
 def test_negative_multipliers_correct_nothing(monkeypatch):
     program = CASES["joint"]
     _, multipliers, missing = _price(program, _drop_used_column(program, 0))
@@ -211,6 +230,7 @@ def _make_master_without_a_column(max_loss=30.0, few=0.1, **options):
     return master_of(program, 4 * after, tuning, **options), working_of(program, used)
 
 
+@pytest.mark.slow
 def test_rounds_continue_if_the_correction_does_not_fit_into_memory():
     master, working = _make_master_without_a_column()
     pricer = BlockPricer(master_of(master.program, master.gap, extra={"memory": 1.0}))
@@ -219,6 +239,7 @@ def test_rounds_continue_if_the_correction_does_not_fit_into_memory():
     assert outcome.rounds > 1
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_after_ctrl_c_no_bound_is_corrected():
     lower = []
@@ -234,6 +255,7 @@ def test_after_ctrl_c_no_bound_is_corrected():
     assert 0 < lower[1] < lower[0] <= optimum(master.program)
 
 
+@pytest.mark.slow
 def test_ctrl_c_during_a_correction_is_raised():
     program, deadline = CASES["joint"], Deadline()
     _, multipliers, missing = _price(program, _drop_used_column(program, 2))

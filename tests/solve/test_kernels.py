@@ -23,6 +23,7 @@ from mechdesign.solve._blocks.coupling import StallError
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels import numpy as kernel_numpy
+from mechdesign.solve._blocks.kernels.filled import FilledKernel
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.newton import factor_blocks
 from mechdesign.solve._blocks.step import take_step
@@ -328,6 +329,33 @@ def uncompiled():
 def test_passes_for_numba_agree_with_the_first_kernel_before_they_are_compiled(uncompiled, program):
     layout = lay_out(PROGRAMS[program])
     _assert_agrees(layout, uncompiled(layout, 1))
+
+
+def test_packed_factors_of_few_bounds_solve_like_the_first_kernel():
+    """Estimates that do not take part leave room in the memory for rows of a floor."""
+    layout = lay_out(PROGRAMS["joint"])
+    rng = np.random.default_rng(7)
+    points = rng.uniform(0.5, 1.0, (layout.blocks, layout.width)) / layout.blocks
+    points[:, : layout.rows] = (1.0 + 0.05 * rng.random((layout.blocks, layout.rows))) / layout.blocks
+    x = np.ascontiguousarray(points[:, : layout.rows])
+    ratios = [rng.uniform(0.1, 1.0, (layout.blocks, len(error))) for error in layout.errors]
+    for ratio in ratios:
+        ratio[rng.random(ratio.shape) < 0.5] = 0.0
+    edges, right = 0.05 * rng.random((2, layout.blocks, layout.width))
+    solved = []
+    for kernel in (kernel_numpy.NumpyKernel(layout, 1), FilledKernel(layout, 1)):
+        found = right.copy()
+        for block in range(layout.blocks):
+            one = slice(block, block + 1)
+            adjoint, products = np.zeros(x.shape), np.zeros(layout.blocks)
+            kernel.start(0, one, x, 0.5)
+            assert kernel.assemble(0, one, x, adjoint, products)
+            for index, ratio in enumerate(ratios):
+                kernel.add_floor(0, one, index, points, ratio, np.ones(layout.blocks))
+            assert kernel.factor(0, one, x.argmax(axis=1), edges, np.full(layout.blocks, 10.0)) == 0.0
+            kernel.solve(0, one, found)
+        solved.append(found)
+    assert np.allclose(*solved, rtol=1e-4, atol=1e-4 * np.abs(solved[0]).max())
 
 
 def _assert_agrees(layout, kernel):

@@ -112,6 +112,11 @@ def test_chains_of_each_step_and_each_hour(folder: Path) -> None:
         by_step.release([0, 1, 1, 1], seed=1)
     hours = read(folder, 'paths = ["' + '", "'.join(["stay.csv"] * 8 + ["swap.csv"] * 16) + '"], by = "hour"')
     found = hours.release(trace(0, 300, 600) | {"state": [0, 0, 1]}, seed=1)
+    # What is believed before a step follows from the chain of that step.
+    for released in (by_step.release([0, 1, 1], seed=1), found):
+        for index, (one, following) in enumerate(itertools.pairwise(released.releases)):
+            expected = one.posterior @ released.transition.at(index).matrix
+            np.testing.assert_allclose(following.stage.prior, expected, rtol=1e-12)
     # The chain stays until 7:59, and swaps the states from 8:00 on.
     assert found.transition.at(0).matrix.tolist() == [[1.0, 0.0], [0.0, 1.0]]
     assert found.transition.at(1).matrix.tolist() == [[0.0, 1.0], [1.0, 0.0]]

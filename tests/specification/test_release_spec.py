@@ -11,6 +11,7 @@ from spec_examples import assert_refused_texts
 
 import mechdesign as md
 from mechdesign.errors import InputError, SpecificationError
+from mechdesign.specification._table_policies import _ALLOWED
 from mechdesign.specification._table_specification import parse, read
 
 AGE = "domain.attributes.age = { range = [0, 9] }\n"
@@ -146,6 +147,28 @@ def test_policies(text, domain, wanted):
     other = wanted(found.domain)
     assert edges(found) == edges(other)
     assert found.neighbours == other.neighbours
+
+
+def test_policies_of_every_kind_know_the_counts_and_protect_presence():
+    keys = {
+        "full": "",
+        "attribute": "",
+        "line": "",
+        "partition": ", blocks.width = 5",
+        "threshold": ", theta = 2",
+        "graph": ", edges = [[0, 9], [3, 4]]",
+    }
+    assert set(keys) == set(_ALLOWED)
+    for kind, more in keys.items():
+        bare, known, presence = (
+            policy_of(f'policy = {{ kind = "{kind}"{more}{rest} }}\n')
+            for rest in ("", ", constraints = [{ where = { age = [0, 1] }, count = 3 }]", ", unbounded = true")
+        )
+        assert not bare.constraints
+        [constraint] = known.constraints
+        assert (constraint.known, np.flatnonzero(constraint.counted).tolist()) == (3, [0, 1]), kind
+        assert (bare.unbounded, known.unbounded, presence.unbounded) == (False, False, True), kind
+        assert edges(known) == edges(bare), kind
 
 
 def test_edges_from_a_file(tmp_path):

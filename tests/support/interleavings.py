@@ -12,6 +12,7 @@ object must remain usable.
 from __future__ import annotations
 
 import copy
+import functools
 import os
 import pickle
 import random
@@ -304,8 +305,24 @@ class Ended:
     killed: bool
 
 
+@functools.cache
+def import_modules(make: type[Kept]) -> None:
+    """Release once in this process, so that no thread of an interleaving is the first to import a module.
+
+    A process that is forked during an import would wait for Python's lock of the module, which no thread of it holds.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        keeper = make(Path(name), random.Random(0))
+        kept = keeper.make()
+        _recorded_after(keeper, kept)
+        if keeper.in_file:
+            keeper.opened()
+
+
 def run(make: type[Kept], seed: int) -> Ended:
     """Run one interleaving in separate processes, and check the remaining state."""
+    if make in KINDS:
+        import_modules(make)
     rng = random.Random(f"{make.kind} {seed}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -119,6 +119,11 @@ def test_what_the_policy_leaves_open_is_exact():
     assert found.law(rho=1) is None
     assert "2 components" in found.exact_part
     np.testing.assert_array_equal(found.exact_rows, [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]])
+    # Nothing is decoded: the totals of the components answer all queries.
+    counts = np.array([5, 0, 2, 1, 1, 4])
+    np.testing.assert_array_equal(found.estimate(np.zeros(0), counts), counts)
+    assert found.decoding.shape == (found.space.rank, 0)
+    np.testing.assert_array_equal(found.standard_errors(rho=1), np.zeros(3))
     mixed = strategy([(0, 2), (0, 3)], blocks)
     deviations = mixed.standard_errors(rho=1)
     assert deviations[0] == pytest.approx(0, abs=1e-6)

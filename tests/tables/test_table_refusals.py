@@ -171,6 +171,9 @@ def test_constraints() -> None:
             "attribute": [lambda: B.marginal_constraints(MIXED, ["height"])],
         }
     )
+    with pytest.raises(InputError) as caught:
+        B.marginal_constraints(MIXED, ["sex"], [1, 2, 3])
+    assert (caught.value.value, caught.value.bound) == ((3,), f"({len(MIXED.attribute('sex').values)},)")
     policy = constrained(([1, 1, 0, 0], 3), good)
     policy.check_counts([1, 2, 5, 0])
     refused({"constraints[0]": each(policy.check_counts, [1, 1, 5, 0]), "counts": each(policy.check_counts, [1])})
