@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Integers, as_array, read_only
 from mechdesign.base._check import as_truth
-from mechdesign.base._display import card
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model.distances import margin, reach
@@ -59,9 +58,6 @@ class Policy:
     secret_graph: SecretGraph
     constraints: tuple[Constraint, ...] = ()
     unbounded: bool = field(default=False)
-
-    def _repr_html_(self) -> str:
-        return card("Policy", [("policy", describe_policy(self)), ("neighbours", self.neighbours)])
 
     @classmethod
     def full(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
