@@ -27,7 +27,7 @@ for name in ("kmeans", "kinds", "ranges"):
 # sums are taken about:
 
 # %%
-line = md.tables.Policy.line(md.tables.Domain({"x": range(10)}))
+line = md.tables.Policy.threshold(md.tables.Domain({"x": range(10)}), 1)
 halves = [0] * 5 + [1] * 5
 found = line.sensitivity("kmeans-sum", clusters=halves, origins=[[0], [0]])
 say(

@@ -202,7 +202,6 @@ MISSING = {
     "md.sweep.run(swept, folder / 'swept', jobs=1)": "a sweep needs the packages jinja2 and matplotlib: pip install",
     "md.bench.run('small', ['auto'], folder / 'bench')": "a benchmark needs the package psutil: pip install psutil",
     "export('parquet', design)": r"pip install 'mechdesign\[parquet\]'",
-    "md.Prior.uniform(3).to_pandas()": "pip install pandas",
 }
 
 

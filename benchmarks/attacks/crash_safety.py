@@ -61,7 +61,7 @@ WALK = "0\n1\n4\n"
 TABLE = "age\n" + "3\n1\n7\n" * 20
 DATABASE = """
 domain.attributes.age = { range = [0, 9] }
-policy.kind = "line"
+policy = { kind = "threshold", theta = 1 }
 release = { kind = "ranges", epsilon = "1/1000", ranges = [[0, 2], [3, 9]] }
 ledger = { path = "ledger.json", epsilon = 100 }
 """

@@ -9,7 +9,7 @@ The script prints three tables:
   HDMM (McKenna, Miklau, Hay and Machanavajjhala 2018) are listed for workloads without a policy; these published
   results come without a bound.
 - Laplace noise: the expected error of each strategy as a multiple of the limit for linear unbiased decoding.
-- Inference: measured errors of the cumulative histogram of 256 values under a line policy. Answers are decoded
+- Inference: measured errors of the cumulative histogram of 256 values under a threshold of 1. Answers are decoded
   linearly, and by bounded isotonic regression. Isotonic regression is neither linear nor unbiased, so its error can
   be below the limit.
 
@@ -105,7 +105,7 @@ def inference(repeats: int) -> None:
         rows.append(row | {"limit": found.lower_bound(epsilon=1), "promised": found.error(epsilon=1)})
     columns = {"data": "{data}", "records": "{records:,}", "limit": "{limit:.1f}", "promised": "{promised:.1f}"}
     columns |= {"decoded linearly": "{linear:.1f}", "after isotonic regression": "{isotonic:.1f}"}
-    title = "Cumulative histogram of 256 values, line policy, ε = 1: measured total squared error"
+    title = "Cumulative histogram of 256 values, threshold 1, ε = 1: measured total squared error"
     show(columns, rows, title=title)
 
 

@@ -111,14 +111,14 @@ def repair() -> Found:
 
 def kmeans() -> Found:
     """Blowfish, Lemma 6.1: k-means sums under a line policy have the sensitivity 2, but an edge crosses a border."""
-    line = md.tables.Policy.line(md.tables.Domain({"x": range(10)}))
+    line = md.tables.Policy.threshold(md.tables.Domain({"x": range(10)}), 1)
     return 2.0, float(line.sensitivity("kmeans-sum", clusters=[0] * 5 + [1] * 5, origins=[[0], [0]]))
 
 
 def constrained() -> Found:
     """Blowfish, section 8: with |Q| = 2 sparse count constraints a histogram's sensitivity is at most 2 max(|Q|, 1)."""
     queries = [[0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]]
-    policy = md.tables.Policy.line(md.tables.Domain({"x": range(6)}), constraints=queries)
+    policy = md.tables.Policy.threshold(md.tables.Domain({"x": range(6)}), 1, constraints=queries)
     return 2.0 * len(queries), float(constraint_sensitivity(policy).value)
 
 

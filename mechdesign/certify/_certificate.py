@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -128,16 +127,11 @@ class Certificate:
 
     def __repr__(self) -> str:
         """Show whether the certificate holds, the realised numbers and the cost, with few digits."""
-        return f"Certificate({', '.join(f'{name}: {value}' for name, value in self._facts())})"
+        return f"Certificate({', '.join(f'{name}: {value}' for name, value in self.facts)})"
 
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f'<tr><td style="text-align:left">{escape(name)}</td><td style="text-align:left">{escape(value)}</td></tr>'
-            for name, value in self._facts()
-        )
-        return f"<b>Certificate</b><table>{rows}</table>"
-
-    def _facts(self) -> list[tuple[str, str]]:
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Names and values of what the certificate says, with few digits."""
         found = [("holds", "yes" if self.holds else f"no, {self.reason}")]
         for checked in self.requirements:
             name = f"{checked.kind} privacy"

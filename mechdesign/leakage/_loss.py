@@ -22,7 +22,6 @@ from mechdesign.base import _cache as caching
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, read_only
 from mechdesign.base._check import as_path, as_truth
-from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._errors import InputError, StateError
 from mechdesign.base._values import cached_property
 from mechdesign.leakage._ends import (
@@ -477,20 +476,6 @@ class LossFunction:
     def __repr__(self) -> str:
         cached = ", cached" if self.cached else ""
         return f"LossFunction({self.n} states, {len(self.lines)} pieces, digest {self.digest[:12]}…{cached})"
-
-    def _repr_html_(self) -> str:
-        facts = [("states", str(self.n)), ("pieces", str(len(self.lines))), ("L(1)", f"{self(1.0):.6g}")]
-        facts.append(("limit of the leakage under ε = 0.1", f"{self.supremum(0.1):.6g}"))
-        return card(
-            "Loss function L(α)", facts, picture("line_plot", self(np.linspace(0, 5, 101)), "L(α) for α from 0 to 5")
-        )
-
-    def to_pandas(self) -> Any:
-        """Return the pieces as a pandas data frame with the columns ``start``, ``Q`` and ``D``; see `Pieces`.
-
-        Raises MissingDependencyError if pandas is not installed.
-        """
-        return data_frame({"start": self.pieces.start, "Q": self.pieces.Q, "D": self.pieces.D})
 
 
 def as_rows_and_ends(P: Any, path: str) -> tuple[Floats | sparse.csr_array, str]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.base import _lazy
-from mechdesign.base._display import card
 from mechdesign.base._errors import BudgetExceededError, InputError, LedgerError
 from mechdesign.base._files import read_regular
 from mechdesign.base._locks import (
@@ -183,14 +182,6 @@ or give the ledger that the data deserve a larger budget
                 f"The budget limits the plain sum: {self.spent}.",
             ]
         )
-
-    def _repr_html_(self) -> str:
-        """Return the lines of `str` as HTML."""
-        lines = self.by_policy
-        facts = [(str(line.spent), line.policy) for line in lines]
-        if len(lines) > 1:
-            facts.append(("", f"{APART}."))
-        return card(f"Ledger, {_budgets(self.epsilon, self.rho)}", [*facts, ("plain sum", str(self.spent))])
 
     @property
     def path(self) -> Path | None:

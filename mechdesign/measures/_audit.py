@@ -140,17 +140,10 @@ class Audit:
         facts = [("secrets, observables", f"{n}, {m}"), ("tight ε", _write(self.epsilon))]
         facts += [] if self.cost is None else [(f"{self.objective} cost", f"{self.cost:.4g}")]
         names = [str(index) for index in range(n)] if self.secrets is None else self.secrets.labels
-        rows = [
-            (
-                " and ".join(names[secret] for secret in pair.pair),
-                str(pair.observable),
-                f"{pair.likely:.4g}",
-                f"{pair.unlikely:.4g}",
-                _write(pair.epsilon),
-            )
-            for pair in self.worst_pairs(5)
-        ]
-        return card("Audit", facts, "", ("worst pairs", "answer", "p(o|s)", "p(o|t)", "ε needed"), rows)
+        for pair in self.worst_pairs(5):
+            numbers = f"{pair.likely:.4g} against {pair.unlikely:.4g} for answer {pair.observable}"
+            facts.append((" and ".join(names[secret] for secret in pair.pair), f"ε {_write(pair.epsilon)}, {numbers}"))
+        return card("Audit", facts)
 
     def holds(self, epsilon: object) -> bool:
         """Return whether the channel satisfies the given ε, by exact comparisons.

@@ -25,7 +25,6 @@ from numpy.typing import ArrayLike
 from mechdesign.base import _lazy
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_amounts, as_array, read_only, require
-from mechdesign.base._display import card
 from mechdesign.base._errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
 from mechdesign.model._channel import Channel
 from mechdesign.model._prior import Prior
@@ -69,14 +68,6 @@ class Attack:
     distortion: float
     strategy: Floats
     per_secret: Floats
-
-    def _repr_html_(self) -> str:
-        worst = int(self.per_secret.argmax()) if len(self.per_secret) else None
-        facts = [("secrets", str(len(self.per_secret))), ("error", f"{self.distortion:.4g}")]
-        if worst is not None:
-            least = float(self.per_secret.min())
-            facts.append(("errors of secrets", f"{least:.4g} to {self.per_secret[worst]:.4g}, the largest at {worst}"))
-        return card(f"Attack: {self.name}", facts)
 
     def __repr__(self) -> str:
         return f"Attack({self.name}, distortion: {self.distortion:.6g}, {len(self.per_secret)} secrets)"

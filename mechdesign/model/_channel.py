@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arrays import Floats, Integers, as_array, as_nonnegative, read_only
 from mechdesign.base._check import as_generator, as_integer, as_path
-from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._errors import CertificateError, InputError, Total
 from mechdesign.base._values import cached_property
 from mechdesign.certify import _bundle as bundle
@@ -85,26 +84,6 @@ class Channel:
 
     def __repr__(self) -> str:
         return f"Channel({self.numerators.shape[0]} secrets, {self.numerators.shape[1]} observables)"
-
-    def _repr_html_(self) -> str:
-        n, m = self.numerators.shape
-        never = int((self.numerators == 0).sum())
-        facts = [
-            ("secrets (rows)", str(n)),
-            ("observables (columns)", str(m)),
-            ("entries", f"integers over 2^{EXPONENT}"),
-        ]
-        facts += [("entries of 0", f"{never} of {n * m}")] if never else []
-        return card(
-            "Channel", facts, picture("heat_map", self.matrix, "Probability of each observable for each secret")
-        )
-
-    def to_pandas(self) -> Any:
-        """Return the rounded probabilities as a pandas data frame: secrets by observables, with their labels.
-
-        Raises MissingDependencyError if pandas is not installed.
-        """
-        return data_frame(self.matrix, list(self.secrets) or None, list(self.observables) or None)
 
     @property
     def denominator(self) -> int:

@@ -6,14 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import LARGEST_GRID, Floats, Integers, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_integer, as_list, as_number, as_positive
-from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._errors import InputError, InterchangedWarning
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal, nearest
@@ -304,16 +302,6 @@ class Domain:
         """Return the number and kind of secrets, without the arrays."""
         return f"Domain({', '.join(f'{name}: {value}' for name, value in [('size', self.size), *self._facts()])})"
 
-    def _repr_html_(self) -> str:
-        facts = [("secrets", str(self.size)), *self._facts()]
-        names = ", ".join(self.labels[:4]) + (", …" if self.size > 4 else "")
-        if any(label != str(index) for index, label in enumerate(self.labels)):
-            facts.append(("labels", names))
-        shown = ""
-        if self.points.shape[1] == 2 and self.size > 1:
-            shown = picture("points_plot", self.points, f"Map of {self.size} places")
-        return card("Domain", facts, shown)
-
     def _facts(self) -> list[tuple[str, str]]:
         if self.points.shape[1] == 0:
             return [("labels", "only")]
@@ -332,18 +320,6 @@ class Domain:
             facts.append(("latitude", f"{box.south:.6g} to {box.north:.6g}"))
             facts.append(("longitude", f"{box.west:.6g} to {box.east - 360 * (box.east > 180):.6g}"))
         return facts
-
-    def to_pandas(self) -> Any:
-        """Return a pandas data frame with labels, places in the unit of the domain and, if known, degrees.
-
-        Raises MissingDependencyError if pandas is not installed.
-        """
-        axes = ("x", "y", "z") if self.points.shape[1] <= 3 else tuple(f"x{i}" for i in range(self.points.shape[1]))
-        columns: dict[str, Any] = {"label": self.labels}
-        columns |= dict(zip(axes, self.points.T, strict=False))
-        if (degrees := self.degrees) is not None:
-            columns |= {"latitude": degrees[:, 0], "longitude": degrees[:, 1]}
-        return data_frame(columns)
 
     def __str__(self) -> str:
         """Return a short description of the domain."""

@@ -16,7 +16,6 @@ from mechdesign.base._arrays import (
     as_nonnegative,
 )
 from mechdesign.base._check import as_integer, as_list, as_smoothing, rename_path
-from mechdesign.base._display import card, picture
 from mechdesign.base._errors import InputError
 from mechdesign.model._components import label_components
 from mechdesign.model._open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
@@ -81,10 +80,6 @@ class MarkovChain:
 
     def __repr__(self) -> str:
         return f"MarkovChain({self.size} states)"
-
-    def _repr_html_(self) -> str:
-        facts = [("states", str(self.size)), ("transitions", str(int((self.matrix > 0).sum())))]
-        return card("Markov chain", facts, picture("heat_map", self.matrix, "Probability of each next state"))
 
     def __len__(self) -> int:
         return self.size

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_floats, as_indices, require, require_order
 from mechdesign.base._check import LARGEST_COUNT, as_generator, as_integer, as_smoothing
-from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._errors import InputError, Total
 
 
@@ -57,26 +55,9 @@ class Prior:
 
     def __repr__(self) -> str:
         """Return the number of secrets and the most likely secret, without the array."""
-        return f"Prior({', '.join(f'{name}: {value}' for name, value in self._facts())})"
-
-    def _repr_html_(self) -> str:
-        return card(
-            "Prior", self._facts(), picture("line_plot", self.probabilities, "Prior probability of each secret")
-        )
-
-    def _facts(self) -> list[tuple[str, str]]:
+        zeros = f", of probability 0: {self.zeros.size}" if self.zeros.size else ""
         most = int(self.probabilities.argmax())
-        facts = [("secrets", str(len(self)))]
-        if self.zeros.size:
-            facts.append(("of probability 0", str(self.zeros.size)))
-        return [*facts, ("most likely", f"{most} ({100 * self.probabilities[most]:.3g}%)")]
-
-    def to_pandas(self) -> Any:
-        """Return a pandas data frame with the column ``probability`` and one row per secret.
-
-        Raises MissingDependencyError if pandas is not installed.
-        """
-        return data_frame({"probability": self.probabilities})
+        return f"Prior(secrets: {len(self)}{zeros}, most likely: {most} ({100 * self.probabilities[most]:.3g}%))"
 
     def __len__(self) -> int:
         return len(self.probabilities)

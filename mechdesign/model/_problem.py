@@ -13,14 +13,13 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, require, require_order
 from mechdesign.base._check import as_list, require_kind
-from mechdesign.base._display import card
 from mechdesign.base._errors import InfeasibleError, InputError, PriorWarning
 from mechdesign.base._values import ReadOnlyMapping, cached_property
 from mechdesign.base._warnings import warn
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._costs import distortion
 from mechdesign.certify._dithering import Dithered
-from mechdesign.certify._exact import exact_text, nearest
+from mechdesign.certify._exact import nearest
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
 from mechdesign.model._channel import EXPONENT
@@ -172,17 +171,6 @@ class Problem:
         kinds = ", ".join(requirement.kind for requirement in self.requirements) or "no requirement"
         n, m = self.cost.shape
         return f"Problem({n} secrets, {m} observables, {self.objective} cost; {kinds})"
-
-    def _repr_html_(self) -> str:
-        n, m = self.cost.shape
-        facts = [
-            ("secrets", str(self.secrets or n)),
-            ("observables", str(m)),
-            ("secrets that can occur", str(int(np.count_nonzero(self.prior)))),
-            ("objective", f"the {self.objective} cost"),
-        ]
-        required = [(claim.kind, f"{claim.number} {exact_text(claim.nominal)}") for claim in self.claims]
-        return card(self.title or "Problem", facts, "", ("requirement", "required"), required)
 
     @cached_property
     def stated(self) -> tuple[Stated, ...]:

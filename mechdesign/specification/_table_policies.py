@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -21,14 +20,13 @@ from mechdesign.tables._domain import Domain
 from mechdesign.tables._policies._known_counts import marginal_constraints
 from mechdesign.tables._policy import Policy
 
-Kind = Literal["full", "attribute", "partition", "threshold", "line", "graph"]
+Kind = Literal["full", "attribute", "partition", "threshold", "graph"]
 
 _ALLOWED = {
     "full": (),
-    "attribute": (),
+    "attribute": ("theta",),
     "partition": ("blocks",),
-    "threshold": ("theta", "attributes"),
-    "line": (),
+    "threshold": ("theta",),
     "graph": ("edges", "edges_csv"),
 }
 
@@ -72,16 +70,18 @@ class RecordPolicyTable(Table, frozen=True):
     kind: Annotated[
         Kind,
         says(
-            'the indistinguishable pairs. "full": all pairs; "attribute": values that differ in one attribute; '
-            '"partition": values in the same block; "threshold": values at a distance of at most theta; "line": '
-            'neighbouring values; "graph": values joined by an edge.'
+            'the indistinguishable pairs. "full": all pairs; "attribute": values that differ in one attribute, by at '
+            'most its theta; "partition": values in the same block; "threshold": values whose differences in all '
+            'attributes add up to at most theta; "graph": values joined by an edge.'
         ),
     ]
     theta: Annotated[
-        Fraction | None, says("the threshold θ on the sum of differences, in the unit of the attributes, exact.")
-    ] = None
-    attributes: Annotated[
-        list[str] | None, says("the attributes that may change under a threshold; by default all.")
+        Any,
+        says(
+            "the threshold θ on the sum of differences, in the unit of the attributes, exact. For the kind "
+            '"attribute" a table with a θ for some attributes, such as { age = 5 }: "next" joins neighbouring values, '
+            "0 says that the attribute is public. All other attributes change to any value."
+        ),
     ] = None
     blocks: Annotated[BlocksTable | None, says("the blocks of a partition.")] = None
     edges: Annotated[
@@ -97,13 +97,14 @@ class RecordPolicyTable(Table, frozen=True):
 
 def build_policy(table: RecordPolicyTable, source: Source, domain: Domain) -> Policy:
     """Return the policy described by the table at `source`."""
-    for name in ("theta", "attributes", "blocks", "edges", "edges_csv"):
+    for name in ("theta", "blocks", "edges", "edges_csv"):
         if getattr(table, name) is not None and name not in _ALLOWED[table.kind]:
             wanted = " or ".join(_ALLOWED[table.kind]) or "no further key"
             raise source.error(name, f'cannot be combined with kind = "{table.kind}"', bound=wanted)
     known, names = _constraints(table.constraints, source / "constraints", domain)
-    keys = {"labels": "blocks", "graph": "edges", "domain": "kind", "attribute": "attributes"}
+    keys = {"labels": "blocks", "graph": "edges", "domain": "kind"}
     keys |= {f"constraints[{index}]": name for index, name in enumerate(names)}
+    keys |= {f"theta[{name!r}]": f"theta.{name}" for name in (table.theta if isinstance(table.theta, dict) else ())}
     common = {"constraints": known, "unbounded": table.unbounded}
     try:
         with source.keys(keys):
@@ -150,15 +151,11 @@ def _build_kind(table: RecordPolicyTable, source: Source, domain: Domain, common
     def partition() -> Policy:
         return Policy.partition(domain, blocks(_require(table, "blocks", source), source / "blocks", domain), **common)
 
-    def threshold() -> Policy:
-        return Policy.threshold(domain, _require(table, "theta", source), attributes=table.attributes, **common)
-
     policies: dict[str, Callable[[], Policy]] = {
         "full": lambda: Policy.full(domain, **common),
-        "attribute": lambda: Policy.attribute(domain, **common),
-        "line": lambda: Policy.line(domain, **common),
+        "attribute": lambda: Policy.attribute(domain, theta=table.theta, **common),
         "partition": partition,
-        "threshold": threshold,
+        "threshold": lambda: Policy.threshold(domain, _require(table, "theta", source), **common),
         "graph": lambda: Policy.graph(domain, _edges(table, source, domain), **common),
     }
     return policies[table.kind]()

@@ -398,7 +398,7 @@ class ReleaseSpecification:
 
     >>> specification = parse('''
     ... domain.attributes.age = { range = [0, 99] }
-    ... policy.kind = "line"
+    ... policy.kind = "full"
     ... release = { kind = "histogram", epsilon = 1 }
     ... ''')
     >>> specification.domain.size
@@ -599,7 +599,7 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> ReleaseSpecif
 
     >>> specification = parse('''
     ... domain.attributes.age = { range = [0, 99] }
-    ... policy.kind = "line"
+    ... policy = { kind = "threshold", theta = 1 }
     ... release = { kind = "quantiles", epsilon = 1, probabilities = [0.5] }
     ... ''')
     >>> specification.plan().taken.name

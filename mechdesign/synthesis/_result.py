@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_path, as_truth
-from mechdesign.base._display import card, picture
+from mechdesign.base._display import card
 from mechdesign.base._errors import BracketWarning, InputError, ReportError
 from mechdesign.base._version import __version__
 from mechdesign.base._warnings import warn
@@ -200,12 +200,7 @@ class Design:
     def _repr_html_(self) -> str:
         n, m = self.channel.numerators.shape
         facts = [("secrets, observables", f"{n}, {m}"), ("found", f"{self.status}, by {self.summary.solver}")]
-        shown = picture("heat_map", self.channel.matrix, "Probability of each observable for each secret")
-        return card(self.problem.title or "Design", facts, shown) + self.certificate._repr_html_()
-
-    def to_pandas(self) -> Any:
-        """Return the channel as a pandas data frame; see `Channel.to_pandas`."""
-        return self.channel.to_pandas()
+        return card(self.problem.title or "Design", [*facts, *self.certificate.facts])
 
     @property
     def status(self) -> Status:

@@ -13,9 +13,7 @@ from ._parallel import ParallelComposition as ParallelComposition
 from ._parallel import parallel_composition as parallel_composition
 from ._parallel import part_of as part_of
 from ._policies._graphs import ExplicitGraph as ExplicitGraph
-from ._policies._graphs import NullGraph as NullGraph
 from ._policies._graphs import SecretGraph as SecretGraph
-from ._policies._graphs import UnionGraph as UnionGraph
 from ._policies._known_counts import Constraint as Constraint
 from ._policies._known_counts import marginal_constraints as marginal_constraints
 from ._policy import Policy as Policy

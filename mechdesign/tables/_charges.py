@@ -24,8 +24,8 @@ from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
 from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.tables._budget import Budget, LedgerLike
 from mechdesign.tables._domain import Attribute, Domain
-from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph
-from mechdesign.tables._policies._graphs import SecretGraph, UnionGraph
+from mechdesign.tables._policies._graphs import UnboundedGraph
+from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph
 from mechdesign.tables._policy import Policy, as_policy, describe_policy, name_policy
 from mechdesign.tables._release import Description, Release
 
@@ -161,27 +161,21 @@ def components(policy: Policy) -> Partition | None:
     Returns None if there are too many components to list. Also returns None under known counts, where the components do
     not describe the protected values.
 
-    >>> components(Policy.line(Domain({"age": range(100)}))).text()
+    >>> components(Policy.full(Domain({"age": range(100)}))).text()
     '0*100 1'
     """
     graph, size = policy.secret_graph, policy.domain.size
     if policy.constraints:
         return None
-    if _joins_absence(graph):
+    if isinstance(graph, UnboundedGraph):
         return Partition.of_lengths([size + 1])
-    if isinstance(graph, CompleteGraph | AttributeGraph):
+    if isinstance(graph, CompleteGraph) or (isinstance(graph, AttributeGraph) and graph.connected):
         return Partition.of_lengths([size, 1])
     if size >= LARGEST_LISTED:
         return None
     labels = graph.components()
     found = Partition.of(labels if graph.has_null else np.append(labels, labels.max() + 1))
     return found if len(found.runs) <= _MOST_RUNS else None
-
-
-def _joins_absence(graph: SecretGraph) -> bool:
-    """Return whether the null graph, which joins every value to absence, is part of the graph."""
-    parts = graph.parts if isinstance(graph, UnionGraph) else (graph,)
-    return any(part.kind == "null" for part in parts)
 
 
 def classes_of_values(size: int) -> Partition:

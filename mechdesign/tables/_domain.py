@@ -293,7 +293,7 @@ class Domain:
         """Return the only attribute of a domain; its values must be numbers in ascending order.
 
         Args:
-            needed_by: the feature that needs the order, such as "a line policy", for the error message.
+            needed_by: the feature that needs the order, such as "cumulative counts", for the error message.
 
         Returns:
             The attribute.

@@ -130,7 +130,7 @@ def optimal_attribute(
         The certified design.
 
     >>> from mechdesign.tables import Domain
-    >>> policy = Policy.line(Domain({"floor": range(5)}))
+    >>> policy = Policy.threshold(Domain({"floor": range(5)}), 1)
     >>> round(optimal_attribute(policy, 0.1).certificate.expected_cost, 6)
     1.2
     """

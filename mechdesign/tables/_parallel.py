@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from mechdesign.base._errors import InputError
 from mechdesign.leakage._ledger_file import Entry, PolicyTotals
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.tables._policies._cliques import block_numbers
 from mechdesign.tables._policies._graphs import Edge
 from mechdesign.tables._policies._known_counts import kinds_of
+from mechdesign.tables._policies._lines import block_numbers
 from mechdesign.tables._policy import Policy, as_policy, name_policy
 
 
@@ -65,7 +65,7 @@ def parallel_composition(policy: Policy, parts: ArrayLike | None = None) -> Para
 
     >>> from mechdesign.tables import Domain
     >>> domain = Domain({"age": range(4)})
-    >>> parallel_composition(Policy.line(domain), parts=[0, 0, 1, 1]).edge
+    >>> parallel_composition(Policy.threshold(domain, 1), parts=[0, 0, 1, 1]).edge
     (1, 2)
     """
     graph = as_policy(policy).secret_graph

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,16 +15,15 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Integers, as_array, read_only
 from mechdesign.base._check import as_truth
-from mechdesign.base._display import card
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model.distances import margin, reach
 from mechdesign.tables._definitions import ALONE, KNOWN_COUNTS
 from mechdesign.tables._domain import Attribute, Domain
-from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph, PartitionGraph, block_numbers
-from mechdesign.tables._policies._graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph, require_room
+from mechdesign.tables._policies._graphs import ExplicitGraph, SecretGraph, UnboundedGraph, require_room
 from mechdesign.tables._policies._known_counts import Constraint, as_constraints
-from mechdesign.tables._policies._thresholds import OrderedGraph, ThresholdGraph
+from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph, PartitionGraph, block_numbers
+from mechdesign.tables._policies._thresholds import ThresholdGraph, reach_within
 from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 ConstraintsLike = Iterable[object]
@@ -37,8 +36,7 @@ _LARGEST_DISTANCE = 2**61
 class Policy:
     """A Blowfish policy P = (domain, secret graph, constraints) (He et al. 2014, Definition 3.1).
 
-    Build a policy with `full`, `attribute`, `partition`, `threshold`, `line`, `graph` or `union`. All these methods
-    except `union` accept two keywords:
+    Build a policy with `full`, `attribute`, `partition`, `threshold` or `graph`. All these methods accept two keywords:
 
     - ``constraints``: the publicly known counts, as 0/1 arrays of shape (|T|,) with 1 for the counted values, or as
       pairs (array, known count);
@@ -61,9 +59,6 @@ class Policy:
     constraints: tuple[Constraint, ...] = ()
     unbounded: bool = field(default=False)
 
-    def _repr_html_(self) -> str:
-        return card("Policy", [("policy", describe_policy(self)), ("neighbours", self.neighbours)])
-
     @classmethod
     def full(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
         """Return the policy with the complete graph; without known counts, its guarantee is differential privacy.
@@ -82,18 +77,40 @@ class Policy:
         return cls._build(domain, CompleteGraph(_require_domain(domain).size), constraints, unbounded)
 
     @classmethod
-    def attribute(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
-        """Return the policy that joins values that differ in exactly one attribute.
+    def attribute(
+        cls,
+        domain: Domain,
+        *,
+        theta: Mapping[str, float | Fraction | str] | None = None,
+        constraints: ConstraintsLike = (),
+        unbounded: bool = False,
+    ) -> Policy:
+        """Return the policy that joins values that differ in exactly one attribute, by at most its threshold.
 
         Args:
             domain: the domain of the records.
+            theta: the threshold of each attribute, by its name. An attribute with a number θ changes by at most θ, in
+                its unit; floats are read as in `threshold`. An attribute with ``"next"`` changes to the next or the
+                previous value. An attribute with 0 never changes: it is public, and its counts are exact. All other
+                attributes change to any value.
             constraints: the publicly known counts.
             unbounded: whether a record may be added or removed.
 
         Returns:
             The policy.
+
+        Raises:
+            InputError: `theta` names no attribute of the domain, is out of range, or is given for values that are not
+                ascending numbers. Or no attribute may change.
+
+        >>> domain = Domain({"age": range(100), "diagnosis": ["flu", "cold", "none"]})
+        >>> policy = Policy.attribute(domain, theta={"age": 5})
+        >>> policy.sensitivity("sum", attribute="age"), policy.sensitivity("histogram")
+        (5, 2)
+        >>> Policy.attribute(Domain({"age": [0, 1, 10]}), theta={"age": "next"}).sensitivity("sum")
+        9
         """
-        return cls._build(domain, AttributeGraph(_require_domain(domain).shape), constraints, unbounded)
+        return cls._build(domain, _attribute(_require_domain(domain), theta, unbounded), constraints, unbounded)
 
     @classmethod
     def partition(
@@ -123,20 +140,18 @@ class Policy:
         domain: Domain,
         theta: float | Fraction | str,
         *,
-        attributes: Sequence[str] | None = None,
         constraints: ConstraintsLike = (),
         unbounded: bool = False,
     ) -> Policy:
         """Return the policy that joins values at an ℓ1 distance of at most θ, in the unit of the numeric attributes.
 
-        On one attribute with values one unit apart, θ = 1 gives the line, and θ = |T| − 1 or |T| the complete graph.
+        The distance is the sum of the differences of all attributes; `attribute` has a threshold for each of them.
         Floats among the values and θ are read as the decimals that Python prints. For rounded floats, a distance may
         exceed θ by a relative 1e-9, or by 4 units in the last place of the largest value.
 
         Args:
             domain: the domain of the records.
             theta: the threshold θ, at least the smallest distance between two values.
-            attributes: the attributes that may change, whose values are ascending numbers; by default all attributes.
             constraints: the publicly known counts.
             unbounded: whether a record may be added or removed.
 
@@ -146,28 +161,7 @@ class Policy:
         Raises:
             InputError: θ is out of range, or an attribute does not consist of ascending numbers.
         """
-        return cls._build(domain, _threshold(_require_domain(domain), theta, attributes), constraints, unbounded)
-
-    @classmethod
-    def line(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
-        """Return the policy that joins each value of one ordered attribute to the next one.
-
-        Args:
-            domain: a domain with a single attribute, whose values are ascending numbers.
-            constraints: the publicly known counts.
-            unbounded: whether a record may be added or removed.
-
-        Returns:
-            The policy.
-
-        Raises:
-            InputError: The domain has several attributes, or its values are not ascending numbers.
-        """
-        name = _require_domain(domain).ordered_attribute("a line policy").name
-        require_room(domain.size, "a line policy")
-        reach = np.minimum(np.arange(domain.size) + 1, domain.size - 1)
-        phrase = f"from one value of {name} to the next or the previous one"
-        return cls._build(domain, OrderedGraph(reach, "line", phrase), constraints, unbounded)
+        return cls._build(domain, _threshold(_require_domain(domain), theta), constraints, unbounded)
 
     @classmethod
     def graph(
@@ -196,39 +190,10 @@ class Policy:
         return cls._build(domain, _explicit(_require_domain(domain), graph, unbounded), constraints, unbounded)
 
     @classmethod
-    def union(cls, *policies: Policy) -> Policy:
-        """Return the policy with the edges and the known counts of several policies on one domain.
-
-        Args:
-            *policies: the policies, at least one.
-
-        Returns:
-            The policy.
-
-        Raises:
-            InputError: There is no policy, or the domains differ.
-        """
-        if not policies:
-            raise InputError("policies", "are empty", bound="at least one policy")
-        domain = as_policy(policies[0], "policies[0]").domain
-        parts: list[SecretGraph] = []
-        constraints: list[Constraint] = []
-        for index, policy in enumerate(policies):
-            if as_policy(policy, f"policies[{index}]").domain != domain:
-                raise InputError(f"policies[{index}]", "has another domain", value=policy.domain, bound=repr(domain))
-            graph = policy.secret_graph
-            parts += graph.parts if isinstance(graph, UnionGraph) else (graph,)
-            constraints += [new for new in policy.constraints if not any(new == old for old in constraints)]
-        null = [part for part in parts if part.kind == "null"][:1]
-        parts = [part for part in parts if part.kind != "null"] + null
-        graph = parts[0] if len(parts) == 1 else UnionGraph(tuple(parts))
-        return cls._build(domain, graph, constraints, any(policy.unbounded for policy in policies))
-
-    @classmethod
     def _build(cls, domain: Domain, graph: SecretGraph, constraints: ConstraintsLike, unbounded: bool) -> Policy:
         as_truth(unbounded, "unbounded")
         if unbounded and not graph.has_null:
-            graph = UnionGraph((graph, NullGraph(domain.size)))
+            graph = UnboundedGraph(graph)
         known = as_constraints(constraints, domain.size)
         if any(constraint.known is not None for constraint in known):
             # The integer program is loaded only if it is needed.
@@ -240,17 +205,13 @@ class Policy:
     @property
     def steps(self) -> int | None:
         """Return θ if edges between values are exactly the pairs whose indices differ by at most θ, else None."""
-        graph = self.secret_graph
-        if isinstance(graph, UnionGraph):
-            rest = [part for part in graph.parts if part.kind != "null"]
-            return rest[0].steps if len(rest) == 1 else None
-        return graph.steps
+        return self.secret_graph.steps
 
     @property
     def neighbours(self) -> str:
         """Return a sentence that defines neighbouring databases, which a release must not distinguish.
 
-        >>> print(Policy.line(Domain({"age": range(100)})).neighbours)
+        >>> print(Policy.attribute(Domain({"age": range(100)}), theta={"age": "next"}).neighbours)
         Two databases are neighbours if they have the same number of records and differ in the value of one record, \
 which changes from one value of age to the next or the previous one.
         """
@@ -279,7 +240,7 @@ which changes from one value of age to the next or the previous one.
     def definition(self) -> str:
         """Return the source of the definition of neighbouring databases.
 
-        >>> print(Policy.line(Domain({"age": range(100)})).definition)
+        >>> print(Policy.full(Domain({"age": range(100)})).definition)
         Neighbours are those of Definition 4.1 of Blowfish (He et al. 2014): one record changes along an edge.
         """
         return KNOWN_COUNTS if self.constraints else ALONE
@@ -305,7 +266,7 @@ which changes from one value of age to the next or the previous one.
                     "differs from the count in the data",
                     value=constraint.known,
                     bound="the count in the data",
-                    remedy="correct the known count, or omit the constraint",
+                    remedy="correct the known count, or give the constraint without it",
                 )
 
     def sensitivity(self, query: Any, norm: int = 1, **options: Any) -> Any:
@@ -320,8 +281,8 @@ which changes from one value of age to the next or the previous one.
             The sensitivity, as an int or a Fraction if it is exact, else as a float that is rounded up.
 
         >>> domain = Domain({"age": range(100)})
-        >>> Policy.line(domain).sensitivity("cumulative"), Policy.threshold(domain, 5).sensitivity("cumulative")
-        (1, 5)
+        >>> Policy.full(domain).sensitivity("cumulative"), Policy.threshold(domain, 5).sensitivity("cumulative")
+        (99, 5)
         """
         return sensitivity(self, query, norm, **options).value
 
@@ -341,44 +302,101 @@ def _require_domain(domain: object) -> Domain:
     return domain
 
 
-def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> SecretGraph:
-    chosen = domain.names if names is None else _choose_names(domain, names)
-    limit = exact(theta, "theta")
-    for name in chosen:
-        attribute = domain.attribute(name)
-        if not attribute.ascending:
-            raise InputError(
-                f"domain[{name!r}]",
-                "is not in ascending order" if attribute.numeric else "is not a numeric attribute",
-                bound="numbers in ascending order for a distance threshold",
-                remedy='name the attributes that may change, as in attributes=["age"]',
-            )
-    unit = _common_unit([domain.attribute(name).unit for name in chosen])
-    positions = tuple(
-        _scale_positions(each, unit, len(chosen)) if each.name in chosen else None for each in domain.attributes
+def _attribute(domain: Domain, theta: object, unbounded: bool) -> SecretGraph:
+    if theta is None:
+        theta = {}
+    if not isinstance(theta, Mapping):
+        bound = 'a threshold for each of some attributes, such as {"age": 5}'
+        raise InputError("theta", "is not a mapping from attributes to thresholds", value=theta, bound=bound)
+    for name in theta:
+        if name not in domain.names:
+            bound = f"one of {', '.join(domain.names)}"
+            raise InputError(f"theta[{name!r}]", "is not an attribute of the domain", value=name, bound=bound)
+    reaches = tuple(_reach_by(each, theta[each.name]) if each.name in theta else None for each in domain.attributes)
+    graph = AttributeGraph(domain.shape, reaches)
+    if not theta:
+        return graph
+    if graph.crossing() is None and not unbounded:
+        raise InputError("theta", "lets no attribute change", value=dict(theta), bound="at least one that may change")
+    given = [(name, theta[name]) for name in domain.names if name in theta]
+    changes = [_change_by(name, each) for name, each in given if _is_next(each) or exact(each)]
+    if free := [name for name in domain.names if name not in theta]:
+        changes.append(f"from one value of {' or '.join(free)} to any other")
+    phrase = ", or ".join(changes)
+    return replace(graph, phrase=phrase if len(domain.names) == 1 else f"{phrase}, with all other attributes unchanged")
+
+
+def _reach_by(attribute: Attribute, theta: object) -> Integers | None:
+    """Return the largest index to which each value may change, or None if each may change to any other."""
+    path = f"theta[{attribute.name!r}]"
+    require_room(attribute.size, "a threshold of an attribute")
+    numbers = np.arange(attribute.size)
+    remedy = "leave the attribute out of theta: it may then change to any value"
+    if not _is_next(theta) and not exact(theta, path):
+        return numbers
+    if _is_next(theta):
+        _require_ascending(attribute, path, remedy)
+        return np.minimum(numbers + 1, attribute.size - 1)
+    positions, steps, _ = _measure(theta, [attribute], path, remedy)
+    return reach_within(positions[0], steps)
+
+
+def _is_next(theta: object) -> bool:
+    return isinstance(theta, str) and theta == "next"
+
+
+def _change_by(name: str, theta: object) -> str:
+    if _is_next(theta):
+        return f"from one value of {name} to the next or the previous one"
+    return f"from one value of {name} to another at a distance of at most {exact_text(exact(theta))}"
+
+
+def _threshold(domain: Domain, theta: object) -> SecretGraph:
+    remedy = (
+        'use the policy "attribute" with a threshold for each numeric attribute, such as theta = {"age": 5}; it also '
+        "protects the other attributes"
     )
-    axes = [axis for axis in positions if axis is not None]
-    diameter = sum(int(axis[-1] - axis[0]) for axis in axes)
-    gaps = [int(np.diff(axis).min()) for axis in axes if len(axis) > 1]
+    positions, steps, unit = _measure(theta, domain.attributes, "theta", remedy)
+    phrase = f"from one value to another at a distance of at most {exact_text(exact(theta))} in "
+    phrase += " + ".join(domain.names)
+    if len(domain.attributes) == 1:
+        return AttributeGraph(domain.shape, (reach_within(positions[0], steps),), "threshold", phrase)
+    return ThresholdGraph(domain.shape, positions, steps, unit, phrase)
+
+
+def _measure(
+    theta: object, attributes: Sequence[Attribute], path: str, remedy: str
+) -> tuple[tuple[Integers, ...], int, Fraction]:
+    """Return the values of attributes and the threshold at `path` as multiples of a common unit, and the unit."""
+    limit = exact(theta, path)
+    for attribute in attributes:
+        _require_ascending(attribute, path if path != "theta" else f"domain[{attribute.name!r}]", remedy)
+    unit = Fraction(1, math.lcm(*(attribute.unit.denominator for attribute in attributes)))
+    positions = tuple(_scale_positions(attribute, unit, len(attributes)) for attribute in attributes)
+    diameter = sum(int(axis[-1] - axis[0]) for axis in positions)
+    gaps = [int(np.diff(axis).min()) for axis in positions if len(axis) > 1]
     if limit <= 0:
-        raise InputError("theta", "is not positive", value=theta, bound="> 0")
+        raise InputError(path, "is not positive", value=theta, bound="> 0")
     if not gaps:
         raise InputError("domain", "has a single value on the attributes of the threshold", bound="at least two")
-    within = _reach(limit, theta, [value for name in chosen for value in _ends(domain.attribute(name))])
+    within = _reach(limit, theta, [value for attribute in attributes for value in _ends(attribute)])
     if within < min(gaps) * unit:
         least = exact_text(min(gaps) * unit)
-        raise InputError("theta", "is below the smallest distance", value=theta, bound=f"at least {least}")
-    most = max(Fraction(domain.size), (diameter + min(gaps)) * unit)
+        raise InputError(path, "is below the smallest distance", value=theta, bound=f"at least {least}")
+    most = max(Fraction(math.prod(map(len, positions))), (diameter + min(gaps)) * unit)
     if limit > most:
-        raise InputError("theta", "is larger than the domain", value=theta, bound=f"at most {exact_text(most)}")
-    steps = min(int(within / unit), diameter)
-    phrase = f"from one value to another at a distance of at most {exact_text(limit)} in {' + '.join(chosen)}"
-    if names is not None and len(chosen) < len(domain.names):
-        phrase += ", with the rest unchanged"
-    if len(domain.attributes) == 1 and axes:
-        reach = np.searchsorted(axes[0], axes[0] + steps, side="right") - 1
-        return OrderedGraph(reach, "threshold", phrase)
-    return ThresholdGraph(domain.shape, positions, steps, unit, phrase)
+        raise InputError(path, "is larger than the domain", value=theta, bound=f"at most {exact_text(most)}")
+    return positions, min(int(within / unit), diameter), unit
+
+
+def _require_ascending(attribute: Attribute, path: str, remedy: str) -> None:
+    if not attribute.ascending:
+        raise InputError(
+            path,
+            "is not in ascending order" if attribute.numeric else "is not a numeric attribute",
+            bound="numbers in ascending order for a distance threshold",
+            remedy=remedy,
+        )
 
 
 def _scale_positions(attribute: Attribute, unit: Fraction, count: int) -> Integers:
@@ -411,19 +429,6 @@ def _ends(attribute: Attribute) -> list[Hashable]:
     if isinstance(values, range):
         return [values[0], values[-1]]
     return [values[0], values[-1], next((value for value in values if isinstance(value, float)), values[0])]
-
-
-def _choose_names(domain: Domain, names: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(names, str) or not names:
-        raise InputError("attributes", "is not a list of names", value=names, bound="at least one name")
-    found = tuple(domain.attribute(name).name for name in names)
-    if len(set(found)) < len(found):
-        raise InputError("attributes", "name an attribute twice", value=list(names))
-    return found
-
-
-def _common_unit(units: list[Fraction]) -> Fraction:
-    return Fraction(1, math.lcm(*(unit.denominator for unit in units)))
 
 
 def _explicit(domain: Domain, graph: object, unbounded: bool) -> SecretGraph:
@@ -474,12 +479,23 @@ def describe_policy(policy: Policy) -> str:
     kind = {"graph": "explicit graph", "full": "full domain"}.get(policy.secret_graph.kind, policy.secret_graph.kind)
     values = [f"{each.size:,} value{'s' * (each.size > 1)} of {each.name}" for each in policy.domain.attributes]
     text = f"Blowfish policy ({kind}) on {' × '.join(values)}"
+    if public := _public_attributes(policy):
+        text += f", where {' and '.join(public)} {'are' if len(public) > 1 else 'is'} public"
     if policy.unbounded:
         text += ", with records added or removed"
     if policy.constraints:
         number = len(policy.constraints)
         text += f", with {number} publicly known count{'s' if number > 1 else ''}"
     return text
+
+
+def _public_attributes(policy: Policy) -> list[str]:
+    """Return the names of the attributes that no record changes, so that their counts are exact."""
+    graph = policy.secret_graph
+    if policy.constraints or not isinstance(graph, AttributeGraph):
+        return []
+    axes = zip(policy.domain.attributes, graph.reaches, strict=True)
+    return [each.name for each, reach in axes if reach is not None and (reach == np.arange(each.size)).all()]
 
 
 def name_policy(policy: Policy) -> str:
@@ -509,10 +525,7 @@ def _fields(graph: SecretGraph) -> Iterator[object]:
         if each.name in _WORDS:
             continue
         value = getattr(graph, each.name)
-        parts = value if isinstance(value, tuple) else (value,)
-        found = [_plain(part) for part in parts]
-        # The order of the parts of a union does not affect its edges.
-        yield each.name, sorted(map(repr, found)) if isinstance(parts[0], SecretGraph) else found
+        yield each.name, [_plain(part) for part in (value if isinstance(value, tuple) else (value,))]
 
 
 def _plain(value: object) -> object:

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import require_kind
-from mechdesign.base._display import card
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage._partition import Partition
@@ -80,20 +79,6 @@ class Plan:
     spends: str
     options: tuple[Option, ...]
     remarks: tuple[str, ...] = ()
-
-    def _repr_html_(self) -> str:
-        facts = [("policy", self.policy), ("queries", f"{self.queries:,}"), ("spends", self.spends)]
-        rows = [
-            (
-                "→" if option.taken else "",
-                option.name,
-                f"{option.error:.4g}",
-                "" if option.limit is None else f"{option.limit:.4g}",
-                option.detail,
-            )
-            for option in self.options
-        ]
-        return card(f"Plan: {self.what}", facts, "", ("", "strategy", "expected error", "proven limit", ""), rows)
 
     @property
     def taken(self) -> Option:

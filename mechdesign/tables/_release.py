@@ -137,15 +137,12 @@ class Release:
     def _repr_html_(self) -> str:
         spent = self.description.spent if self.description.epsilon or self.description.rho else "nothing"
         facts = [("policy", self.description.policy), ("spent", spent), ("answers", f"{len(self):,}")]
-        rows = [
-            (*(str(column[index]) for column in self.labels.values()), *(f"{column[index]:.4g}" for column in columns))
-            for columns in [(self.answers, self.standard_errors, self.low, self.high)]
-            for index in range(min(len(self), _MOST_DISPLAYED))
-        ]
-        heads = (*self.labels, "answer", "standard error", "low", "high")
-        more = len(self) - len(rows)
-        facts += [("shown", f"all but {more:,}")] if more else []
-        return card(f"Release: {self.description.what}", facts, "", heads, rows)
+        shown = min(len(self), _MOST_DISPLAYED)
+        for index in range(shown):
+            label = ", ".join(str(column[index]) for column in self.labels.values())
+            facts.append((label, f"{self.answers[index]:.4g}, from {self.low[index]:.4g} to {self.high[index]:.4g}"))
+        facts += [("shown", f"all but {len(self) - shown:,}")] if shown < len(self) else []
+        return card(f"Release: {self.description.what}", facts)
 
     def __len__(self) -> int:
         return len(self.answers)

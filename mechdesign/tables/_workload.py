@@ -59,7 +59,7 @@ class Workload(LinearQueries, Query[Release]):
         tolerance: the relative gap at which the search for the best Gaussian strategy stops.
 
     >>> from mechdesign.tables import Budget, Domain, Policy, prefixes
-    >>> policy = Policy.line(Domain({"age": range(8)}))
+    >>> policy = Policy.threshold(Domain({"age": range(8)}), 1)
     >>> prefixes(8).sensitivity(policy).value, prefixes(8).plan(policy, Budget.of(rho="0.5")).queries
     (1, 8)
     >>> prefixes(8).release([1, 4, 4], policy, Budget.of(rho="0.5"), rng=1).answers.shape
@@ -692,7 +692,7 @@ def strategy(
         The strategy, with `error`, `lower_bound`, `matrix` and `release`.
 
     >>> from mechdesign.tables import Domain, Policy
-    >>> found = strategy("ranges", Policy.line(Domain({"age": range(64)})))
+    >>> found = strategy("ranges", Policy.threshold(Domain({"age": range(64)}), 1))
     >>> found.kind, found.matrix.shape
     ('optimal', (63, 64))
     >>> round(found.error(rho="0.5") / found.lower_bound(rho="0.5"), 4)
@@ -739,7 +739,7 @@ def plan_workload(
         The plan, and the strategy (None under known counts).
 
     >>> from mechdesign.tables import Domain, Policy
-    >>> plan, found = plan_workload("prefixes", Policy.line(Domain({"age": range(8)})), rho="0.5")
+    >>> plan, found = plan_workload("prefixes", Policy.threshold(Domain({"age": range(8)}), 1), rho="0.5")
     >>> plan.queries, found.kind
     (8, 'prefix')
     """

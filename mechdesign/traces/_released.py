@@ -32,11 +32,10 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._atomic import replacing, write_file
 from mechdesign.base._check import as_path
-from mechdesign.base._display import card
 from mechdesign.base._errors import ReportError
 from mechdesign.base._values import cached_property
 from mechdesign.base._version import __version__
-from mechdesign.certify._exact import as_decimal, exact_text, text_up
+from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import csv_text
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
@@ -328,19 +327,6 @@ class ReleasedTrace:
 
     def __repr__(self) -> str:
         return f"ReleasedTrace({len(self.releases)} steps of {self.domain.size} states, {self.mechanism})"
-
-    def _repr_html_(self) -> str:
-        together = self.composition
-        bound = f"at most {text_up(as_decimal(together.bound), 4)}" if math.isfinite(together.bound) else "no bound"
-        facts = [
-            ("steps, states", f"{len(self.releases)}, {self.domain.size}"),
-            ("mechanism", self.mechanism),
-            ("ε of all steps", exact_text(together.epsilon)),
-            ("ε of any two trajectories", bound),
-            ("proved", "yes" if self.certified else "no"),
-            *([("use", _REHEARSAL)] if self.seeded else []),
-        ]
-        return card("Released trace", facts)
 
     @property
     def domain(self) -> Domain:

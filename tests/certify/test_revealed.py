@@ -75,7 +75,6 @@ def test_a_single_secret_is_revealed(tmp_path: Path) -> None:
 def test_it_is_shown_in_words() -> None:
     found = certify(telling())
     assert "reveals: 2 secrets for certain (0, 1))" in repr(found)
-    assert "reveals" in found._repr_html_()
     assert "reveals" not in repr(certify(line(4, 0.6)))
     many = Evidence(np.eye(7, dtype=np.int64) * ONE, 62, np.full(7, 1 / 7), 1.0 - np.eye(7), "expected", ())
     assert "reveals: 7 secrets for certain (0, 1, 2, 3, 4, …)" in repr(certify(many))

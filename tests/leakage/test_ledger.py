@@ -214,7 +214,7 @@ def test_a_part_is_copied_with_its_ledger_and_its_policy(tmp_path: Path) -> None
     ledger = Ledger(epsilon=1, path=tmp_path / "l.json")
     policy = md.tables.Policy.full(md.tables.Domain({"age": range(4)}))
     part = md.tables.part_of(ledger, policy, "clinics", part="north")
-    other = md.tables.Policy.line(policy.domain)
+    other = md.tables.Policy.threshold(policy.domain, 1)
     for kept in (part, pickle.loads(pickle.dumps(part))):
         for use in (
             lambda kept=kept: md.tables.release_histogram([1, 2], other, epsilon=1, ledger=kept),

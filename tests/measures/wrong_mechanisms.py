@@ -12,7 +12,7 @@ import mechdesign as md
 def cluster_sums(epsilon: float, values: int = 10, border: int = 5) -> np.ndarray:
     """Noisy sums of two clusters of one value, scaled for a sensitivity of 2 (Blowfish, He et al. 2014, Lemma 6.1).
 
-    Under the line policy a value that moves from 4 to 5 changes cluster: it leaves one sum and enters the other, which
+    Under a threshold of 1 a value that moves from 4 to 5 changes cluster: it leaves one sum and enters the other, which
     change by 4 + 5 = 9. Sums are clipped to 0..9, which only helps.
     """
     noise = md.mechanisms.Geometric(epsilon / 2, values).matrix()

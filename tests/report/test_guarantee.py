@@ -100,7 +100,7 @@ def test_releases_from_tables():
         release = md.tables.release_histogram([1, 2, 2, 7], policy, **options)
         return says(_guarantee.describe_table(release.description), *expected)
 
-    line, full = md.tables.Policy.line(AGES), md.tables.Policy.full(AGES)
+    line, full = md.tables.Policy.threshold(AGES, 1), md.tables.Policy.full(AGES)
     said = released(
         line,
         (PARAMETERS, "ε = 0.5, δ = 0"),

@@ -30,7 +30,7 @@ release.transition = { neighbours = 4 }
 """
 TABLE = """
 domain.attributes.age = { range = [0, 9] }
-policy.kind = "line"
+policy = { kind = "threshold", theta = 1 }
 release = { kind = "histogram", epsilon = 1 }
 """
 

@@ -107,12 +107,17 @@ def test_rounding_takes_the_nearest_value_and_nothing_beyond_half_a_step():
     [
         (FULL, AGE, lambda d: md.tables.Policy.full(d)),
         ('policy.kind = "attribute"\n', BOTH, lambda d: md.tables.Policy.attribute(d)),
-        ('policy.kind = "line"\n', AGE, lambda d: md.tables.Policy.line(d)),
+        ('policy = { kind = "threshold", theta = 1 }\n', AGE, lambda d: md.tables.Policy.threshold(d, 1)),
         ('policy = { kind = "threshold", theta = 3 }\n', AGE, lambda d: md.tables.Policy.threshold(d, 3)),
         (
-            'policy = { kind = "threshold", theta = 1, attributes = ["age"] }\n',
+            'policy = { kind = "attribute", theta = { age = "next", sex = 0 } }\n',
             BOTH,
-            lambda d: md.tables.Policy.threshold(d, 1, attributes=["age"]),
+            lambda d: md.tables.Policy.attribute(d, theta={"age": "next", "sex": 0}),
+        ),
+        (
+            'policy = { kind = "attribute", theta = { age = 2.0 } }\n',
+            BOTH,
+            lambda d: md.tables.Policy.attribute(d, theta={"age": 2}),
         ),
         (
             'policy = { kind = "partition", blocks = { width = 4 } }\n',
@@ -260,8 +265,12 @@ POLICIES = [
     ),
 ]
 POLICIES_OF_TWO = [
-    ('policy.kind = "line"', "policy.kind", "2 attributes"),
-    ('policy = { kind = "threshold", theta = 1, attributes = ["ages"] }', "policy.attributes", "not in the domain"),
+    ('policy = { kind = "threshold", theta = 1 }', "policy.kind['sex']", "also protects the other attributes"),
+    ('policy = { kind = "attribute", theta = 1 }', "policy.theta", "a mapping"),
+    ('policy = { kind = "attribute", theta = { ages = 1 } }', "policy.theta.ages", "one of age, sex"),
+    ('policy = { kind = "attribute", theta = { age = 0.5 } }', "policy.theta.age", "at least 1"),
+    ('policy = { kind = "attribute", theta = { sex = "next" } }', "policy.theta.sex", "Leave the attribute out"),
+    ('policy = { kind = "attribute", theta = { age = 0, sex = 0 } }', "policy.theta", "lets no attribute change"),
     ('policy = { kind = "partition", blocks = { width = 2 } }', "policy.blocks.width", ">="),
     ('policy = { kind = "graph", edges = [[0, 1]] }', "policy.edges[0][0]", "is not a value"),
 ]

@@ -410,9 +410,9 @@ def with_records() -> Iterator[Mistake]:
     """Yield mistakes with tables of records, policies, releases and ledgers."""
     tables = md.tables
     ages, box = tables.Domain({"age": range(17, 91)}), tables.Domain({"x": range(50), "y": range(4)})
-    full, line = tables.Policy.full(ages), tables.Policy.line(ages)
+    full, line = tables.Policy.full(ages), tables.Policy.threshold(ages, 1)
     two = tables.Policy.full(tables.Domain({"age": range(17, 91), "sex": ["f", "m"]}))
-    ends = tables.Policy.line(tables.Domain({"age": (17, 90)}))
+    ends = tables.Policy.threshold(tables.Domain({"age": (17, 90)}), 1)
     made = tables.release_cumulative([30, 31, 60], line, 1, rng=1)
     points = [(20, 1), (40, 2)]
     clusters = tables.kmeans(points, 2, tables.Policy.full(box), epsilon=1, iterations=1, rng=1)
@@ -437,7 +437,7 @@ def with_records() -> Iterator[Mistake]:
         ("θ as a text with its unit", "theta", lambda: tables.Policy.threshold(ages, "5 years")),
         ("θ in days", "theta", lambda: tables.Policy.threshold(ages, 1825)),
         ("cut points passed as blocks", "labels", lambda: tables.Policy.partition(ages, [30, 50])),
-        ("a union of policies in a list", "policies[0]", lambda: tables.Policy.union([full, line])),
+        ("θ of an attribute without its name", "theta", lambda: tables.Policy.attribute(ages, theta=5)),
         ("known counts alone", "constraints[1]", lambda: tables.Policy.full(ages, constraints=([1] * 74, 5))),
         ("a domain passed as a policy", "policy", lambda: counted([39], ages)),
         ("ε and ρ", "epsilon", lambda: counted([39], rho=1)),

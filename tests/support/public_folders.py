@@ -285,7 +285,7 @@ def table_case(rng: random.Random) -> Case:
         f"{line}\nvalues = [{', '.join(v if v.isdecimal() else repr(v) for v in listed)}]".replace("'", '"')
         for line, listed in zip(lines, values, strict=True)
     )
-    policy, joined = _policy(rng, sizes, numeric, step)
+    policy, joined = _policy(rng, sizes, numeric, step, names)
     unbounded = not cumulative and rng.random() < 0.4
     known = [] if unbounded or rng.random() < 0.85 else [values[0][rng.randrange(sizes[0])]]
     release = _release(rng, kind, names, values)
@@ -311,10 +311,10 @@ def table_case(rng: random.Random) -> Case:
 
 
 def _policy(
-    rng: random.Random, sizes: tuple[int, ...], numeric: bool, step: int
+    rng: random.Random, sizes: tuple[int, ...], numeric: bool, step: int, names: list[str]
 ) -> tuple[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]]:
     """Return a policy, and a function that decides whether the policy joins two values of a record."""
-    kinds = ["full", "attribute", "partition"] + ["threshold"] * numeric + ["line"] * (numeric and len(sizes) == 1)
+    kinds = ["full", "attribute", "partition"] + ["threshold", "thresholds"] * numeric
     kind = rng.choice(kinds)
     if kind == "partition":
         count = int(np.prod(sizes))
@@ -332,8 +332,15 @@ def _policy(
             return sum(scale * abs(a - b) for scale, a, b in zip(scales, x, y, strict=True)) <= theta
 
         return f'kind = "threshold"\ntheta = {theta}', near
-    if kind == "line":
-        return 'kind = "line"', lambda x, y: abs(x[0] - y[0]) == 1
+    if kind == "thresholds":
+        theta = {name: rng.choice(["next", step, *([0] if axis else [])]) for axis, name in enumerate(names)}
+        given = ", ".join(f"{name} = {value!r}" for name, value in theta.items()).replace("'", '"')
+
+        def near_in_one(x: tuple[int, ...], y: tuple[int, ...]) -> bool:
+            changes = [abs(a - b) for a, b in zip(x, y, strict=True)]
+            return sum(changes) == 1 and all(theta[name] or not each for name, each in zip(names, changes, strict=True))
+
+        return f'kind = "attribute"\ntheta = {{ {given} }}', near_in_one
     if kind == "attribute":
         return 'kind = "attribute"', lambda x, y: sum(a != b for a, b in zip(x, y, strict=True)) == 1
     return 'kind = "full"', lambda x, y: True

@@ -40,6 +40,22 @@ def _far(x: tuple, y: tuple) -> float:
     return sum(abs(a - b) for a, b in zip(x, y, strict=True))
 
 
+def _by_attribute(name: str, domain: Domain, theta: dict[str, float | str]) -> Example:
+    """Return the attribute policy with thresholds; its rule compares the values of the only attribute that differs."""
+
+    def near(x: tuple, y: tuple) -> bool:
+        if _differ(x, y) != 1:
+            return False
+        axis = next(i for i, (a, b) in enumerate(zip(x, y, strict=True)) if a != b)
+        given = theta.get(domain.names[axis])
+        values = list(domain.attributes[axis].values)
+        if given == "next":
+            return abs(values.index(x[axis]) - values.index(y[axis])) == 1
+        return given is None or abs(x[axis] - y[axis]) <= given if given != 0 else False
+
+    return Example(name, domain, lambda domain, **more: Policy.attribute(domain, theta=theta, **more), near)
+
+
 LINE = Domain({"x": range(6)})
 UNEVEN = Domain({"x": [0, 1, 2.5, 3, 7, 7.5]})
 GRID = Domain({"a": range(3), "b": [0, 2, 3]})
@@ -59,8 +75,20 @@ EXAMPLES = [
         lambda domain, **keywords: Policy.partition(domain, BLOCKS, **keywords),
         lambda x, y: BLOCKS[GRID.indices([x])[0]] == BLOCKS[GRID.indices([y])[0]],
     ),
-    Example("line", LINE, Policy.line, lambda x, y: abs(x[0] - y[0]) == 1),
-    Example("uneven line", UNEVEN, Policy.line, lambda x, y: abs(UNEVEN.indices([x])[0] - UNEVEN.indices([y])[0]) == 1),
+    *[
+        _by_attribute(f"attribute {theta}", domain, theta)
+        for domain, theta in [
+            (LINE, {"x": "next"}),
+            (LINE, {"x": 2}),
+            (UNEVEN, {"x": "next"}),
+            (UNEVEN, {"x": 1.5}),
+            (GRID, {"b": "next"}),
+            (GRID, {"a": 1, "b": 2}),
+            (CUBE, {"b": "next", "c": 4}),
+            (MIXED, {"age": 2}),
+            (MIXED, {"age": 2, "sex": 0}),
+        ]
+    ],
     *[
         Example(
             f"threshold {theta}",
@@ -71,28 +99,10 @@ EXAMPLES = [
         for domain, theta in [(LINE, 2), (LINE, 6), (UNEVEN, 1.5), (UNEVEN, 4.5), (GRID, 1), (GRID, 2), (CUBE, 4)]
     ],
     Example(
-        "threshold on one attribute",
-        MIXED,
-        lambda domain, **keywords: Policy.threshold(domain, 2, attributes=["age"], **keywords),
-        lambda x, y: x[1] == y[1] and abs(x[0] - y[0]) <= 2,
-    ),
-    Example(
         "graph",
         LINE,
         lambda domain, **keywords: Policy.graph(domain, CHORDS, **keywords),
         lambda x, y: (x[0], y[0]) in CHORDS or (y[0], x[0]) in CHORDS,
-    ),
-    Example(
-        "union",
-        LINE,
-        lambda domain, **keywords: Policy.union(
-            Policy.line(domain, **keywords),
-            Policy.graph(domain, CHORDS, **keywords),
-            Policy.partition(domain, [0] * 3 + [1] * 3),
-        ),
-        lambda x, y: (
-            abs(x[0] - y[0]) == 1 or (x[0], y[0]) in CHORDS or (y[0], x[0]) in CHORDS or x[0] // 3 == y[0] // 3
-        ),
     ),
 ]
 
@@ -117,16 +127,9 @@ BOXES = [
     *[_box("wide", WIDE, theta) for theta in (1, 5, 10, 11)],
     *[_box("thin", THIN, theta) for theta in (1, 5.5, 6.5, 9)],
     *[_box("slab", SLAB, theta) for theta in (3, 9, 11)],
-    Example(
-        "fixed, threshold 5 on two attributes",
-        FIXED,
-        lambda domain, **keywords: Policy.threshold(domain, 5, attributes=["b", "a"], **keywords),
-        lambda x, y: x[1] == y[1] and abs(x[0] - y[0]) + abs(x[2] - y[2]) <= 5,
-    ),
-    Example(
-        "wide, threshold 3 or one attribute",
-        WIDE,
-        lambda domain, **keywords: Policy.union(Policy.threshold(domain, 3, **keywords), Policy.attribute(domain)),
-        lambda x, y: _far(x, y) <= 3 or _differ(x, y) == 1,
-    ),
+    _by_attribute("fixed, thresholds on two attributes", FIXED, {"a": 3, "sex": 0, "b": 2}),
+    _by_attribute("fixed, a threshold on one attribute", FIXED, {"b": 2}),
+    _by_attribute("wide, a threshold on one attribute", WIDE, {"a": 3}),
+    _by_attribute("thin, thresholds", THIN, {"a": 1, "b": 2.5}),
+    _by_attribute("slab, a threshold and neighbours", SLAB, {"b": "next", "c": 2}),
 ]

@@ -81,7 +81,7 @@ def test_an_epsilon_whose_power_is_no_float_has_answers_and_a_report(kind, epsil
 def test_trees_stand_an_epsilon_at_which_noise_is_never_there():
     domain = Domain({"a": range(10)})
     for epsilon in ("40", "1000", "1e60"):
-        for policy in (Policy.line(domain), Policy.threshold(domain, 3)):
+        for policy in (Policy.threshold(domain, 1), Policy.threshold(domain, 3)):
             found = md.tables.release_cumulative([1, 2, 2, 9], policy, epsilon)
             assert found.answers.tolist() == [0, 1, 3, 3, 3, 3, 3, 3, 3, 4], epsilon
 
@@ -217,13 +217,13 @@ def test_reports_speak_of_their_own_policy_only():
 def test_the_command_keeps_policies_apart():
     write()
     assert "ledger    " not in run().output
-    write(policy='kind = "line"')
+    write(policy='kind = "threshold"\ntheta = 1')
     result = run("--overwrite")
     assert "Policies are kept apart" in result.output
     assert result.output.count("ε = 1 in 1 entry under: Blowfish policy") == 2
 
 
 def test_plans_of_any_epsilon():
-    head = 'domain.attributes.a = { range = [0, 9] }\npolicy.kind = "line"\n'
+    head = 'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "threshold", theta = 1 }\n'
     for kind in ("histogram", "cdf", "kmeans"):
         parse(head + f'[release]\nkind = "{kind}"\nepsilon = "1e100"\n{KINDS[kind]}').plan()

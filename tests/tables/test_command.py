@@ -16,7 +16,8 @@ from mechdesign.cli import main
 from mechdesign.errors import ExportError
 from mechdesign.specification._table_specification import read
 
-AGES = 'domain.attributes.age = { range = [0, 9] }\npolicy.kind = "line"\n'
+LINE = 'policy = { kind = "threshold", theta = 1 }'
+AGES = f"domain.attributes.age = {{ range = [0, 9] }}\n{LINE}\n"
 TABLE = "name,age\n" + "".join(f"someone,{age}\n" for age in [0, 1, 1, 3, 3, 3, 9, 9] * 40)
 KINDS = {
     "histogram": 'release = { kind = "histogram", epsilon = 1 }',
@@ -230,7 +231,7 @@ def test_disjoint_groups_cost_the_largest_budget():
 
 
 def test_known_counts_that_tie_groups_together_stop_parallel_composition():
-    domain = AGES.replace('policy.kind = "line"', 'policy = { kind = "full", constraints = [{ where = { age = 0 } }] }')
+    domain = AGES.replace(LINE, 'policy = { kind = "full", constraints = [{ where = { age = 0 } }] }')
     ledger = 'ledger = { path = "l.json", epsilon = 9, division = "clinics", part = "north" }\n'
     result = run(*write(more=ledger, domain=domain))
     assert result.exit_code == 2
@@ -293,9 +294,7 @@ def test_no_table_and_no_specification():
 
 
 def test_known_counts_that_do_not_hold():
-    domain = AGES.replace(
-        'policy.kind = "line"', 'policy = { kind = "full", constraints = [{ where = { age = 0 }, count = 7 }] }'
-    )
+    domain = AGES.replace(LINE, 'policy = { kind = "full", constraints = [{ where = { age = 0 }, count = 7 }] }')
     result = run(*write(domain=domain))
     assert result.exit_code == 2
     assert "constraints[0]: differs from the count in the data" in said(result)

@@ -40,7 +40,7 @@ FOUR = Domain({"x": range(4)})
 SQUARE = Domain({"a": range(2), "b": range(2)})
 POLICIES = {
     "full": Policy.full,
-    "line": Policy.line,
+    "line": lambda domain, **keywords: Policy.attribute(domain, theta={"x": "next"}, **keywords),
     "threshold": lambda domain, **keywords: Policy.threshold(domain, 2, **keywords),
     "partition": lambda domain, **keywords: Policy.partition(domain, [0, 1, 0, 1], **keywords),
     "graph": lambda domain, **keywords: Policy.graph(domain, [(0, 2), (1, 2)], **keywords),
@@ -116,10 +116,10 @@ def test_random_policies_of_five_values() -> None:
 
 def test_two_chained_queries_reach_six_and_one_range_four() -> None:
     # 2 max(|Q|, 1) would be 4 and 2.
-    one = Policy.line(FOUR, constraints=[[0, 1, 1, 0]])
+    one = Policy.threshold(FOUR, 1, constraints=[[0, 1, 1, 0]])
     assert constraint_sensitivity(one).value == brute_force(one, 2) == 4
     assert constraint_sensitivity(one).exact
-    two = Policy.line(Domain({"x": range(6)}), constraints=[[0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]])
+    two = Policy.threshold(Domain({"x": range(6)}), 1, constraints=[[0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]])
     assert constraint_sensitivity(two).value == brute_force(two, 3) == 6
     assert constraint_sensitivity(two).exact
 
@@ -142,7 +142,7 @@ def test_the_two_readings_differ_both_ways_and_neither_is_passed():
     # Only 0 and 1 are joined; 1 and 4 are counted.
     one = Policy.graph(Domain({"x": range(5)}), [(0, 1)], constraints=[[0, 1, 0, 0, 1]])
     assert (readings(one, 3), constraint_sensitivity(one).value) == ({"printed": 4, "edges": 0, "used": 4}, 4)
-    other = Policy.line(FOUR, constraints=[[1, 0, 0, 1]])
+    other = Policy.threshold(FOUR, 1, constraints=[[1, 0, 0, 1]])
     assert (readings(other, 2), constraint_sensitivity(other).value) == ({"printed": 2, "edges": 4, "used": 4}, 4)
 
 
@@ -179,7 +179,7 @@ def test_null_nodes_are_of_the_kind_that_nothing_counts():
 
 def test_linear_queries_count_moves_along_pairs_that_are_no_edges():
     numbers = np.arange(8)
-    line = Policy.line(Domain({"x": range(8)}), constraints=[numbers < 4])
+    line = Policy.threshold(Domain({"x": range(8)}), 1, constraints=[numbers < 4])
     assert line.sensitivity("cumulative") == 6
     assert line.sensitivity("cumulative", 2) == pytest.approx(6**0.5)
     assert line.sensitivity("sum") == 6
@@ -318,7 +318,7 @@ def test_beyond_the_search_every_record_may_move_as_far_as_any():
     assert constraint_sensitivity(crossed) == ConstraintSensitivity(2 * 9**4, False, 9**4)
     assert crossed.sensitivity("sum", attribute="a") == 2 * 9**4
     assert crossed.sensitivity("histogram", 2) == pytest.approx(2**0.5 * 9**4)
-    three = Policy.line(Domain({"x": range(8)}), constraints=[np.arange(8) >> bit & 1 for bit in range(3)])
+    three = Policy.threshold(Domain({"x": range(8)}), 1, constraints=[np.arange(8) >> bit & 1 for bit in range(3)])
     assert constraint_sensitivity(three).moves <= 10
 
 

@@ -44,10 +44,10 @@ def policies(domain):
     yield Policy.graph(domain, [(0, 1), (2, 3), (1, None)], unbounded=True)
     yield Policy.graph(domain, [(0, None)], unbounded=True)
     if domain is TABLE:
-        yield Policy.threshold(domain, 1, attributes=["a"])
-        yield Policy.threshold(domain, 5, attributes=["b"])
+        yield Policy.attribute(domain, theta={"a": 1, "b": 0})
+        yield Policy.attribute(domain, theta={"a": 0, "b": 5})
         yield Policy.attribute(domain)
-        yield Policy.union(Policy.threshold(domain, 1, attributes=["a"]), Policy.graph(domain, [(0, 1)]))
+        yield Policy.attribute(domain, theta={"a": 1})
 
 
 def releases(domain):
@@ -214,7 +214,7 @@ def pass_and_say_what_the_policy_joins(kind):
     assert entry.components.text() == "0*4 1"
     assert entry.domain == digest_of_domain(Domain({name: range(4)}))
     assert found.description.entry == entry.number
-    B.release_histogram([0], Policy.line(LINE), 1, ledger=ledger)
+    B.release_histogram([0], Policy.threshold(LINE, 1), 1, ledger=ledger)
     B.release_histogram([(0, 0)], Policy.full(TABLE), 1, ledger=ledger)
     with pytest.raises(ExactReleaseError):
         EXACT["histogram"](ledger=ledger)
@@ -226,7 +226,7 @@ DOUBTFUL = {
     "another domain": lambda ledger: B.release_histogram([(0, 0)], Policy.full(TABLE), 1, ledger=ledger),
     "by hand": lambda ledger: ledger.spend("a", "b", epsilon=1),
     "known counts": lambda ledger: B.release_histogram(
-        [0], Policy.line(LINE, constraints=[[1, 1, 0, 0]]), 1, ledger=ledger
+        [0], Policy.threshold(LINE, 1, constraints=[[1, 1, 0, 0]]), 1, ledger=ledger
     ),
     "k-means": lambda ledger: EXACT["kmeans"](ledger=ledger),
 }
@@ -270,7 +270,7 @@ def test_the_number_of_records_is_told_where_nobody_can_be_absent():
     DOUBTFUL["another domain"](ledger)
     DOUBTFUL["by hand"](ledger)
     count(ledger)
-    B.release_histogram([0], Policy.line(LINE), 1, ledger=ledger)
+    B.release_histogram([0], Policy.threshold(LINE, 1), 1, ledger=ledger)
     with pytest.raises(ExactReleaseError, match="earlier release is exact"):
         B.release_histogram([0], Policy.full(LINE, unbounded=True), 1, ledger=ledger)
     # Exactly, and nothing else: under a policy of another domain where nobody can be absent, and where somebody can.
@@ -369,7 +369,10 @@ def test_large_domains_have_short_entries(tmp_path):
     domain = Domain({"x": range(300), "y": range(400)})
     ledger = md.Ledger(path=tmp_path / "l.json")
     # Exact in x where only y may change, and the other way round.
-    along = {name: Policy.threshold(domain, 3, attributes=[name]) for name in domain.names}
+    along = {
+        name: Policy.attribute(domain, theta={name: 3, other: 0})
+        for name, other in itertools.permutations(domain.names)
+    }
     B.release_sum([(1, 2)], along["y"], "x", epsilon=1, ledger=ledger)
     B.release_histogram([(1, 2)], along["y"], 1, ledger=ledger)
     for exact, policy in (("y", "x"), ("x", "x")):
@@ -380,13 +383,15 @@ def test_large_domains_have_short_entries(tmp_path):
     huge = Domain({f"a{i}": range(10) for i in range(15)})
     assert components(Policy.full(huge)).text() == "0*1000000000000000 1"
     assert components(Policy.attribute(huge, unbounded=True)).text() == "0*1000000000000001"
-    still = Policy.threshold(huge, 2, attributes=["a1"])
+    public = dict.fromkeys(huge.names, 0)
+    assert components(Policy.attribute(huge, theta={"a1": 2})).text() == "0*1000000000000000 1"
+    still = Policy.attribute(huge, theta=public | {"a1": 2})
     assert components(still) is None
     own = md.Ledger()
     for _ in range(2):
         B.release_sum([(0,) * 15], still, "a0", epsilon=1, ledger=own)
     with pytest.raises(ExactReleaseError, match="too large to be compared"):
-        B.release_sum([(0,) * 15], Policy.threshold(huge, 2, attributes=["a2"]), "a0", epsilon=1, ledger=own)
+        B.release_sum([(0,) * 15], Policy.attribute(huge, theta=public | {"a2": 2}), "a0", epsilon=1, ledger=own)
 
 
 SPEC = """

@@ -26,7 +26,7 @@ from mechdesign.tables._workload import as_workload, plan_workload, prefixes
 
 TEN = Domain({"x": range(10)})
 HALF = np.arange(10) < 5
-LINE = Policy.line(TEN, constraints=[HALF])
+LINE = Policy.threshold(TEN, 1, constraints=[HALF])
 DATA = [0, 1, 1, 3, 5, 6, 9] * 20
 ANY = "from any value to any other"
 
@@ -38,7 +38,7 @@ def inspected(folder: Path, *options: str) -> tuple[str, str]:
 
 
 def test_a_release_names_its_definition_wherever_it_is_read(tmp_path):
-    for policy, definition in ((LINE, KNOWN_COUNTS), (Policy.line(TEN), ALONE)):
+    for policy, definition in ((LINE, KNOWN_COUNTS), (Policy.threshold(TEN, 1), ALONE)):
         found = release_histogram(DATA, policy, epsilon=1)
         assert found.description.definition == policy.definition == definition
         folder = tmp_path / definition[:5]
@@ -50,7 +50,7 @@ def test_a_release_names_its_definition_wherever_it_is_read(tmp_path):
         assert loaded.description == found.description
         text, _ = inspected(folder)
         assert definition.split(".")[0] in text
-    assert "at least one record changes from one value of x to the next" in LINE.neighbours
+    assert "at least one record changes from one value to another at a distance of at most 1 in x" in LINE.neighbours
     assert f"the other records that differ change {ANY}, and no" in LINE.neighbours
     unbounded = Policy.full(TEN, constraints=[HALF], unbounded=True)
     assert f"change {ANY}, or to being absent, or back, and no" in unbounded.neighbours
@@ -78,9 +78,9 @@ def test_a_cumulative_histogram_has_the_noise_of_the_policy():
     with pytest.raises(InputError, match="known counts"):
         plan_cumulative(LINE, 1, mechanism="hierarchical")
     with pytest.raises(InputError, match="or release_linear"):
-        release_cumulative(DATA, Policy.line(TEN, unbounded=True), 1)
+        release_cumulative(DATA, Policy.threshold(TEN, 1, unbounded=True), 1)
     with pytest.raises(InputError, match="differs from the count"):
-        release_cumulative(DATA, Policy.line(TEN, constraints=[(HALF, 1)]), 1)
+        release_cumulative(DATA, Policy.threshold(TEN, 1, constraints=[(HALF, 1)]), 1)
     # A policy by blocks, without known counts, has no θ either.
     blocks = Policy.partition(TEN, np.arange(10) // 5)
     assert release_cumulative(DATA, blocks, 1, rng=1).noise.node_scale == 4
@@ -101,7 +101,7 @@ def test_what_a_refusal_names_as_its_remedy_works():
     with pytest.raises(InputError, match="publicly known counts"):
         plan_workload("prefixes", LINE, epsilon=1, kind="optimal")
     # Records that come and go, and known counts: prefixes are answered.
-    both = Policy.line(TEN, constraints=[HALF], unbounded=True)
+    both = Policy.threshold(TEN, 1, constraints=[HALF], unbounded=True)
     with pytest.raises(InputError, match="prefixes"):
         plan_cumulative(both, 1)
     assert len(release_linear(DATA, both, as_workload("prefixes", TEN), rho=1, rng=1)) == 10
@@ -134,8 +134,8 @@ def test_k_means_is_refused_with_the_reason():
 
 
 def test_specifications_under_known_counts():
-    for kind, release in itertools.product(
-        ("line", "full"),
+    for policy, release in itertools.product(
+        ('kind = "attribute", theta = { x = "next" }', 'kind = "full"'),
         (
             'kind = "histogram", epsilon = 1',
             'kind = "sum", rho = 1',
@@ -149,7 +149,7 @@ def test_specifications_under_known_counts():
         constraints = "[{ where = { x = { low = 0, high = 4 } }, count = 80 }]"
         given = parse(
             "domain.attributes.x = { range = [0, 9] }\n"
-            f'policy = {{ kind = "{kind}", constraints = {constraints} }}\nrelease = {{ {release} }}\n'
+            f"policy = {{ {policy}, constraints = {constraints} }}\nrelease = {{ {release} }}\n"
         )
         plan = given.plan()
         # The command line asks how much room the files take.
@@ -157,9 +157,9 @@ def test_specifications_under_known_counts():
         found = given.release({"x": DATA}, rng=1).release
         assert plan.neighbours == found.description.neighbours
         assert found.description.definition == KNOWN_COUNTS
-        assert found.standard_errors.max() > 1, (kind, release)
+        assert found.standard_errors.max() > 1, (policy, release)
         if plan.queries == len(found):
-            assert plan.taken.error == pytest.approx(np.sqrt((found.standard_errors**2).mean())), (kind, release)
+            assert plan.taken.error == pytest.approx(np.sqrt((found.standard_errors**2).mean())), (policy, release)
         with pytest.raises(InputError, match=r"policy\.constraints|constraints\[0\]"):
             given.release({"x": [0, 9]}, rng=1)
 
@@ -168,7 +168,7 @@ def test_float_weights_in_a_specification(tmp_path):
     np.savetxt(tmp_path / "w.csv", [[0.1] * 5 + [0.25] * 5, [0] * 5 + [1.5] * 5], delimiter=",")
     given = parse(
         "domain.attributes.x = { range = [0, 9] }\n"
-        'policy = { kind = "line", constraints = [{ where = { x = { low = 0, high = 3 } } }] }\n'
+        'policy = { kind = "threshold", theta = 1, constraints = [{ where = { x = { low = 0, high = 3 } } }] }\n'
         'release = { kind = "workload", epsilon = 1, matrix = { path = "w.csv" } }\n',
         tmp_path,
     )

@@ -159,7 +159,7 @@ def test_a_publication_of_an_empty_table_has_a_report():
 
 
 def test_the_command_refuses_an_empty_table_under_a_public_number_of_records():
-    head = 'domain.attributes.age = { range = [0, 3] }\npolicy.kind = "line"\n[release]\n'
+    head = 'domain.attributes.age = { range = [0, 3] }\npolicy = { kind = "threshold", theta = 1 }\n[release]\n'
     given = parse(head + SPECIFIED["histogram"])
     with pytest.raises(InputError, match="contains no record"):
         given.release({"age": []})

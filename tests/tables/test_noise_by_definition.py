@@ -31,11 +31,11 @@ POLICIES = {
     "full": B.Policy.full(SIX),
     "unbounded": B.Policy.full(SIX, unbounded=True),
     "threshold": B.Policy.threshold(SIX, 1),
-    "line": B.Policy.line(SIX),
+    "line": B.Policy.threshold(SIX, 1),
     "partition": B.Policy.partition(SIX, [0, 0, 0, 1, 1, 1]),
     "box": B.Policy.threshold(BOX, 2),
-    "known counts": B.Policy.line(FOUR, constraints=[HALF]),
-    "known counts, unbounded": B.Policy.line(FOUR, constraints=[HALF], unbounded=True),
+    "known counts": B.Policy.threshold(FOUR, 1, constraints=[HALF]),
+    "known counts, unbounded": B.Policy.threshold(FOUR, 1, constraints=[HALF], unbounded=True),
 }
 WEIGHTS = [[0, 0.2, 0.2, 0.6, 1, 3], [1, 1, 1, -0.4, 0, 0]]
 QUERIES = {

@@ -87,7 +87,7 @@ def test_rounded_laplace_noise_is_a_channel():
 
 
 def test_an_attribute_on_a_line_is_a_count():
-    made, count = optimal_attribute(Policy.line(LINE), 0.5), optimal_count(4, 0.5)
+    made, count = optimal_attribute(Policy.threshold(LINE, 1), 0.5), optimal_count(4, 0.5)
     assert made.certificate.expected_cost == pytest.approx(count.certificate.expected_cost, rel=1e-9)
 
 

@@ -29,7 +29,7 @@ def by_name(plan):
 
 def test_ranges_have_errors_of_their_own():
     ranges = [(0, 39), (3, 17), (5, 39)]
-    plan = plan_cumulative(Policy.line(AGE), 1, ranges=ranges, mechanism="ordered", compare=False)
+    plan = plan_cumulative(Policy.threshold(AGE, 1), 1, ranges=ranges, mechanism="ordered", compare=False)
     variance = DiscreteLaplace(1).variance
     # The whole is public; two noisy counts; one.
     assert plan.taken.error == pytest.approx(math.sqrt((0 + 2 * variance + variance) / 3))
@@ -39,7 +39,7 @@ def test_ranges_have_errors_of_their_own():
 
 
 def test_the_best_is_taken_and_limits_hold():
-    for policy in (Policy.full(AGE), Policy.threshold(AGE, 4), Policy.line(AGE)):
+    for policy in (Policy.full(AGE), Policy.threshold(AGE, 4), Policy.threshold(AGE, 1)):
         plan = plan_cumulative(policy, "0.1")
         own = [option for option in plan.options if "strategy" not in option.name]
         assert plan.taken.error == min(option.error for option in own)
@@ -51,7 +51,7 @@ def test_the_best_is_taken_and_limits_hold():
 
 
 def test_a_plan_says_which_releases_use_strategies():
-    full, line = Policy.full(Domain({"a": range(20)})), Policy.line(Domain({"a": range(20)}))
+    full, line = Policy.full(Domain({"a": range(20)})), Policy.threshold(Domain({"a": range(20)}), 1)
     for ranges, said in (([(0, 9), (4, 13)], True), (None, False)):
         plan = plan_cumulative(full if said else line, 1, ranges=ranges)
         assert (plan.options[0].error < plan.taken.error) == said
@@ -63,12 +63,12 @@ def test_a_named_mechanism_is_taken():
     for name in ("ordered", "ordered-hierarchical", "hierarchical"):
         assert plan_cumulative(policy, 1, mechanism=name, compare=False).taken.name == name
     # At the ends it is one of the others.
-    assert plan_cumulative(Policy.line(AGE), 1, mechanism="ordered-hierarchical").taken.name == "ordered"
+    assert plan_cumulative(Policy.threshold(AGE, 1), 1, mechanism="ordered-hierarchical").taken.name == "ordered"
     assert plan_cumulative(Policy.full(AGE), 1, mechanism="ordered-hierarchical").taken.name == "hierarchical"
 
 
 def test_a_histogram_is_planned_as_it_is_released():
-    policy = Policy.line(AGE)
+    policy = Policy.threshold(AGE, 1)
     for budget in ({"epsilon": "0.5"}, {"rho": "0.5"}):
         plan = plan_histogram(policy, **budget)
         released = release_histogram([3, 4], policy, rng=1, **budget)
@@ -99,7 +99,7 @@ def test_workloads():
 
 
 def test_sums_and_clusters():
-    policy = Policy.line(Domain({"x": [0, 0.5, 1.0]}))
+    policy = Policy.attribute(Domain({"x": [0, 0.5, 1.0]}), theta={"x": "next"})
     assert plan_sum(policy, "x", epsilon=1).taken.error == pytest.approx(DiscreteLaplace(1).variance ** 0.5 / 2)
     plan = plan_kmeans(policy, 2, iterations=5, clusters=3)
     assert plan.queries == 6
@@ -111,11 +111,13 @@ def test_sums_and_clusters():
 
 def test_theta_of_a_policy():
     for policy, theta in (
-        (Policy.line(AGE), 1),
+        (Policy.threshold(AGE, 1), 1),
         (Policy.threshold(AGE, 7), 7),
         (Policy.threshold(AGE, 39), 40),
         (Policy.full(AGE), 40),
         (Policy.full(Domain({"age": [5]})), 1),
-        (Policy.line(Domain({"x": [0, 0.5, 1.0]})), 1),
+        (Policy.attribute(Domain({"x": [0, 1, 10]}), theta={"x": "next"}), 1),
+        (Policy.attribute(AGE, theta={"age": 7}), 7),
+        (Policy.attribute(AGE), 40),
     ):
         assert cumulative_theta(policy) == theta, policy

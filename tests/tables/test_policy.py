@@ -10,7 +10,7 @@ import mechdesign as md
 from mechdesign.report import _saving as saving
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._parallel import parallel_composition
-from mechdesign.tables._policy import Policy
+from mechdesign.tables._policy import Policy, describe_policy
 from mechdesign.tables._sensitivity._brute_force import neighbouring_databases
 
 LINE = Domain({"x": range(5)})
@@ -26,11 +26,22 @@ def test_neighbours_are_said_in_plain_english() -> None:
         (Policy.attribute(MIXED), "differs from it in exactly one attribute"),
         (Policy.partition(LINE, [0, 0, 1, 1, 1]), "in the same block of a partition into 2"),
         (Policy.threshold(LINE, 2), "at a distance of at most 2 in x"),
-        (Policy.threshold(MIXED, 1, attributes=["age"]), "at most 1 in age, with the rest unchanged"),
-        (Policy.line(LINE), "one value of x to the next or the previous one"),
+        (Policy.threshold(Domain({"x": range(5), "y": range(2)}), 2), "at a distance of at most 2 in x + y"),
+        (
+            Policy.attribute(MIXED, theta={"age": 1}),
+            "changes from one value of age to another at a distance of at most 1, or from one value of sex to any "
+            "other, with all other attributes unchanged.",
+        ),
+        (
+            Policy.attribute(Domain({"x": range(2), "y": range(3), "z": range(3)}), theta={"x": 0, "z": "next"}),
+            "changes from one value of z to the next or the previous one, or from one value of y to any other, with "
+            "all other attributes unchanged.",
+        ),
+        (Policy.attribute(LINE, theta={"x": "next"}), "changes from one value of x to the next or the previous one."),
+        (Policy.attribute(LINE, theta={"x": "2.50"}), "of x to another at a distance of at most 2.5."),
+        (Policy.attribute(LINE, theta={"x": 0}, unbounded=True), "which changes from any value to being absent"),
         (Policy.graph(LINE, [(0, 1), (3, 1)]), "that the given graph joins to it (2 edges)"),
         (Policy.full(LINE, unbounded=True), "or from any value to being absent, or back"),
-        (Policy.union(Policy.line(LINE), Policy.graph(LINE, [(0, 4)])), "previous one, or from one value to another"),
         (Policy.full(LINE, constraints=[[1, 0, 0, 0, 0]]), "both agree with the publicly known count"),
         (Policy.full(LINE, constraints=[[1, 0, 0, 0, 0]] * 2), "agree with all 2 publicly known counts"),
     ]:
@@ -63,9 +74,6 @@ def test_edges_to_the_null_node_are_said_wherever_neighbours_are() -> None:
         release = md.tables.release_histogram([0, 1], policy, 1, ledger=ledger)
         assert release.description.neighbours == policy.neighbours
         assert [entry.protects for entry in ledger.entries] == [policy.neighbours]
-        union = Policy.union(policy, Policy.line(LINE))
-        assert "0 edges" not in union.neighbours
-        assert "being absent" in union.neighbours or not unbounded
     assert policy.neighbours in saving.html(md.tables.Publication(release))
 
 
@@ -92,18 +100,21 @@ def test_graphs_from_networkx_and_arrays() -> None:
     assert Policy.graph(LINE, [], constraints=[[1, 0, 0, 0, 0]]).sensitivity("histogram") == 0
 
 
-def test_unions() -> None:
-    policy = Policy.union(
-        Policy.line(LINE, constraints=[[1, 0, 0, 0, 0]]),
-        Policy.graph(LINE, [(0, 1), (0, 4)], constraints=[[1, 0, 0, 0, 0]], unbounded=True),
-        Policy.threshold(LINE, 2, unbounded=True),
-    )
-    assert len(policy.constraints) == 1
-    assert policy.unbounded
-    assert policy.secret_graph.edge_count == 4 + 3 + 1 + 5
-    assert policy.steps is None
-    assert Policy.union(Policy.line(LINE)).steps == 1
-    assert Policy.union(Policy.line(LINE, unbounded=True), Policy.line(LINE)).secret_graph.edge_count == 9
+def test_public_attributes_are_said_where_their_counts_are_exact() -> None:
+    domain = Domain({"region": ["north", "south"], "age": range(4), "ward": range(2)})
+    for theta, more, words in (
+        ({"region": 0}, {}, "2 values of ward, where region is public"),
+        ({"region": 0, "ward": 0}, {}, "where region and ward are public"),
+        ({"region": 0, "age": "next"}, {}, "where region is public"),
+        ({"age": 1}, {}, ""),
+        ({"region": 0}, {"unbounded": True}, ""),
+        ({"region": 0}, {"constraints": [[1] + [0] * 15]}, ""),
+    ):
+        policy = Policy.attribute(domain, theta=theta, **more)
+        assert words in describe_policy(policy), theta
+        assert ("public" in describe_policy(policy).replace("publicly", "")) == bool(words), theta
+        exact = policy.sensitivity("histogram", partition=[x // 8 for x in range(16)]) == 0
+        assert exact == bool(words and "region" in theta), theta
 
 
 def test_values_at_exactly_the_threshold_are_joined() -> None:
@@ -114,10 +125,10 @@ def test_values_at_exactly_the_threshold_are_joined() -> None:
         [Fraction(k, 10) for k in range(11)],
         list(itertools.accumulate([0.1] * 10, initial=1e6)),
     ):
-        line = Policy.threshold(Domain({"a": values}), 0.1)
-        assert line.steps == 1, values
-        assert Policy.threshold(Domain({"a": values}), "0.3").steps == 3, values
-        both = Policy.threshold(Domain({"a": values, "b": ["x", "y"]}), 0.2, attributes=["a"])
+        for policy in (Policy.threshold, lambda domain, theta: Policy.attribute(domain, theta={"a": theta})):
+            assert policy(Domain({"a": values}), 0.1).steps == 1, values
+            assert policy(Domain({"a": values}), "0.3").steps == 3, values
+        both = Policy.attribute(Domain({"a": values, "b": ["x", "y"]}), theta={"a": 0.2, "b": 0})
         assert both.secret_graph.edge_count == 2 * (10 + 9), values
     for theta in (1, 4, 5, "2.5", 1.5):
         assert Policy.threshold(LINE, theta).secret_graph.edge_count > 0
@@ -144,7 +155,7 @@ def test_parallel_composition_without_constraints() -> None:
     assert parallel_composition(Policy.full(LINE, unbounded=True))
     blocks = Policy.partition(LINE, [0, 0, 1, 1, 1], unbounded=True)
     assert parallel_composition(blocks, [0, 0, 1, 1, 1])
-    crossing = parallel_composition(Policy.line(LINE), [0, 0, 1, 1, 1])
+    crossing = parallel_composition(Policy.threshold(LINE, 1), [0, 0, 1, 1, 1])
     assert not crossing.allowed
     assert crossing.edge == (1, 2)
 

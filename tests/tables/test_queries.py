@@ -28,8 +28,8 @@ POLICIES = {
     "unbounded": B.Policy.full(AGES, unbounded=True),
     "partition": B.Policy.partition(AGES, BLOCKS),
     "threshold": B.Policy.threshold(AGES, 3),
-    "line": B.Policy.line(AGES),
-    "known": B.Policy.line(AGES, constraints=[HALF]),
+    "line": B.Policy.threshold(AGES, 1),
+    "known": B.Policy.threshold(AGES, 1, constraints=[HALF]),
 }
 BUDGETS = {"epsilon": B.Budget.of("0.5"), "rho": B.Budget.of(rho="0.25")}
 QUERIES = {
@@ -137,7 +137,7 @@ def test_workloads_keep_their_queries_and_their_strategy() -> None:
 
 def test_a_release_is_read_with_its_own_domain_only() -> None:
     domain, budget = md.tables.Domain({"age": range(6)}), md.tables.Budget("1")
-    policy = md.tables.Policy.line(domain)
+    policy = md.tables.Policy.threshold(domain, 1)
     for query in (md.tables.Quantiles(["0.5"]), md.tables.Ranges(positions=[(0, 1)])):
         release = query.release(None, policy, budget, positions=[0, 1, 1, 5], rng=1)
         assert query.read(release, domain)

@@ -111,27 +111,30 @@ def test_what_the_policy_leaves_exact_is_said_and_free(laws: list[tuple[Any, int
 def test_linear_queries_on_a_lattice(laws: list[tuple[Any, int]]) -> None:
     domain = Domain({"age": range(4)})
     weights = np.array([[0.1, 0.2, 0.3, 0.7], [0, 1, 0, 1]])
-    found = md.tables.release_linear([0, 1, 3, 3], Policy.line(domain), weights, epsilon=1, step="0.1")
+    found = md.tables.release_linear([0, 1, 3, 3], Policy.threshold(domain, 1), weights, epsilon=1, step="0.1")
     # Moving 2 → 3 changes the first answer by 4 steps and the second by 10.
     assert laws == [(DiscreteLaplace(Fraction(14)), 2)]
     assert found.description.step == Fraction(1, 10)
     tenths = found.answers * 10
     np.testing.assert_allclose(tenths, np.rint(tenths), atol=1e-9)
-    sharp = md.tables.release_linear([0, 1, 3, 3], Policy.line(domain), weights, epsilon=10**6, step="0.1", rng=1)
+    sharp = md.tables.release_linear(
+        [0, 1, 3, 3], Policy.threshold(domain, 1), weights, epsilon=10**6, step="0.1", rng=1
+    )
     np.testing.assert_allclose(sharp.answers, [1.7, 3], rtol=1e-15)
     exactly = [[Fraction(1, 3), 0, Fraction(2, 3), 1]]
-    thirds = md.tables.release_linear([0, 2], Policy.line(domain), exactly, epsilon=10**6, step=Fraction(1, 3), rng=1)
+    thirds = md.tables.release_linear(
+        [0, 2], Policy.threshold(domain, 1), exactly, epsilon=10**6, step=Fraction(1, 3), rng=1
+    )
     assert thirds.answers.tolist() == [1]
     with pytest.raises(InputError, match="too large"):
-        md.tables.release_linear([0, 1], Policy.line(domain), [2**61, 0, 0, 0], epsilon=1)
+        md.tables.release_linear([0, 1], Policy.threshold(domain, 1), [2**61, 0, 0, 0], epsilon=1)
 
 
 def test_sums(laws: list[tuple[Any, int]]) -> None:
     domain = Domain({"sex": ["f", "m"], "income": [0.5 * i for i in range(9)]})
     rows = [("f", 1.5), ("m", 4.0), ("f", 2.5)]
-    found = md.tables.release_sum(
-        rows, Policy.threshold(domain, 1, attributes=["income"]), "income", epsilon=10**6, rng=1
-    )
+    policy = Policy.attribute(domain, theta={"income": 1})
+    found = md.tables.release_sum(rows, policy, "income", epsilon=10**6, rng=1)
     assert found.answers.tolist() == [1.5 + 4 + 2.5]
     # θ = 1 is two steps of 0.5.
     assert laws == [(DiscreteLaplace(Fraction(2, 10**6)), 1)]
@@ -157,16 +160,16 @@ def test_a_ledger_that_refuses_stops_the_release(laws: list[tuple[Any, int]]) ->
 def test_every_release_spends_from_one_ledger(tmp_path: Path) -> None:
     ledger = md.Ledger(epsilon=2, path=tmp_path / "ledger.json")
     line = Domain({"x": range(5)})
-    md.tables.release_histogram([0, 1, 4], Policy.line(line), "0.5", ledger=ledger)
-    md.tables.release_sum([0, 1, 4], Policy.line(line), epsilon="0.25", ledger=ledger)
+    md.tables.release_histogram([0, 1, 4], Policy.threshold(line, 1), "0.5", ledger=ledger)
+    md.tables.release_sum([0, 1, 4], Policy.threshold(line, 1), epsilon="0.25", ledger=ledger)
     md.tables.ordered([1, 1, 0, 0, 1], 1, "0.25", ledger=ledger)
     md.tables.ordered_hierarchical([1, 1, 0, 0, 1], 3, "0.25", ledger=ledger)
-    md.tables.kmeans([0, 1, 4], 2, Policy.line(line), epsilon="0.5", iterations=2, ledger=ledger)
+    md.tables.kmeans([0, 1, 4], 2, Policy.threshold(line, 1), epsilon="0.5", iterations=2, ledger=ledger)
     assert ledger.remaining_epsilon == Fraction(1, 4)
     for refused in (
-        lambda: md.tables.release_linear([0, 1, 4], Policy.line(line), np.eye(5), epsilon="0.3", ledger=ledger),
+        lambda: md.tables.release_linear([0, 1, 4], Policy.threshold(line, 1), np.eye(5), epsilon="0.3", ledger=ledger),
         lambda: md.tables.hierarchical([1, 1, 0, 0, 1], "0.3", ledger=ledger),
-        lambda: md.tables.kmeans([0, 1, 4], 2, Policy.line(line), epsilon="0.3", iterations=2, ledger=ledger),
+        lambda: md.tables.kmeans([0, 1, 4], 2, Policy.threshold(line, 1), epsilon="0.3", iterations=2, ledger=ledger),
     ):
         with pytest.raises(md.errors.BudgetExceededError):
             refused()
@@ -247,7 +250,7 @@ def test_a_million_rows() -> None:
 
 
 def test_linear_queries_where_counts_are_known() -> None:
-    policy = Policy.line(Domain({"x": range(4)}), constraints=[([0, 1, 1, 0], 2)])
+    policy = Policy.threshold(Domain({"x": range(4)}), 1, constraints=[([0, 1, 1, 0], 2)])
     assert len(md.tables.release_linear([0, 1, 2], policy, np.eye(4), epsilon=1)) == 4
 
 
@@ -271,7 +274,7 @@ def test_each_answer_stands_beside_its_label() -> None:
     found = md.tables.release_histogram(["a"] * 5 + ["c"] * 9, policy, epsilon=1000, rng=1)
     cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", found._repr_html_())
     for label, answer in zip("abc", found.answers.tolist(), strict=True):
-        assert cells[cells.index(label) + 1] == f"{answer:.4g}", cells
+        assert cells[cells.index(label) + 1].startswith(f"{answer:.4g}, from "), cells
 
 
 def test_texts_are_cells_for_every_reader_of_csv() -> None:

@@ -18,7 +18,7 @@ from mechdesign.specification._table_specification import parse
 from mechdesign.tables._files import Publication
 
 AGE = "domain.attributes.age = { range = [0, 99] }\n"
-LINE = 'policy.kind = "line"\n'
+LINE = 'policy = { kind = "threshold", theta = 1 }\n'
 PLACE = """
 domain.attributes = { x = { range = [0, 9] }, y = { range = [0, 9] }, z = { range = [0, 9] } }
 policy = { kind = "threshold", theta = 2 }

@@ -25,11 +25,11 @@ _NO_POLICY = [(value, None) for value in range(6)]
 
 _POLICIES = {
     "full": Policy.full(_LINE),
-    "line": Policy.line(_LINE),
+    "line": Policy.threshold(_LINE, 1),
     "threshold": Policy.threshold(_LINE, 3),
     "partition": Policy.partition(_LINE, [0, 1, 0, 1, 0, 1]),
     "some protected": Policy.graph(_LINE, [(0, 2), (3, 4)]),
-    "unbounded": Policy.line(_LINE, unbounded=True),
+    "unbounded": Policy.threshold(_LINE, 1, unbounded=True),
     "no policy": Policy.graph(_LINE, _NO_POLICY, unbounded=True),
     "attributes": Policy.attribute(_TABLE),
 }
@@ -146,7 +146,7 @@ def test_the_bound_is_the_same_for_both_noises():
 
 
 def test_the_line_is_best_answered_by_prefixes():
-    found = strategy("prefixes", Policy.line(_LINE), noise="laplace")
+    found = strategy("prefixes", Policy.threshold(_LINE, 1), noise="laplace")
     assert found.kind in ("prefix", "optimal")
     assert found.error(epsilon=1) == pytest.approx(2 * 5, rel=1e-6)
     assert found.lower_bound(epsilon=1) == pytest.approx(2 * 5, rel=1e-6)
@@ -160,7 +160,7 @@ def test_a_release_says_what_it_is():
         def spend(self, what, protects, epsilon=None, rho=None, part=None):
             self.spent.append((what, protects, epsilon, rho))
 
-    ledger, policy = Ledger(), Policy.line(_LINE)
+    ledger, policy = Ledger(), Policy.threshold(_LINE, 1)
     release = strategy("prefixes", policy).release([0, 5, 5, 2], rho="0.1", ledger=ledger, rng=1)
     assert len(release) == 6
     assert release.rho == Fraction(1, 10)
@@ -194,7 +194,7 @@ def test_nothing_is_drawn_when_the_ledger_refuses():
     rng = np.random.default_rng(1)
     state = rng.bit_generator.state
     with pytest.raises(RefusedError):
-        strategy("prefixes", Policy.line(_LINE)).release([0], rho=1, ledger=Ledger(), rng=rng)
+        strategy("prefixes", Policy.threshold(_LINE, 1)).release([0], rho=1, ledger=Ledger(), rng=rng)
     assert rng.bit_generator.state == state
 
 
@@ -254,7 +254,7 @@ def test_what_is_released_exactly_depends_on_the_totals_of_components_only() -> 
     assert first.tolist() == second.tolist()
 
 
-_POLICY = Policy.line(_LINE)
+_POLICY = Policy.threshold(_LINE, 1)
 
 
 def test_budgets_the_noise_cannot_serve_are_named() -> None:

@@ -29,7 +29,7 @@ AGES = Domain({"age": range(17, 91)})
 TWO = Domain({"age": range(17, 91), "sex": ["f", "m"]})
 TABLE = Domain({"age": range(3), "sex": ["f", "m"], "smokes": ["no", "yes"]})
 PEOPLE = Domain({"age": range(20, 60, 10), "sex": ["f", "m"], "rate": [0.1, 0.2, 0.5]})
-OLD = Policy.line(AGES)
+OLD = Policy.threshold(AGES, 1)
 
 
 def refused(places: Mapping[str, list[Callable[[], object]]]) -> None:
@@ -114,17 +114,27 @@ def test_points() -> None:
 
 
 def test_policies() -> None:
-    def threshold(domain: Domain, *more: Any) -> Policy:
-        return Policy.threshold(domain, 1, attributes=more[0] if more else None)
+    def threshold(domain: Domain) -> Policy:
+        return Policy.threshold(domain, 1)
+
+    def attribute(theta: Any, domain: Domain = MIXED) -> Policy:
+        return Policy.attribute(domain, theta=theta)
+
+    wrong = (-1, 0.5, "0.5", 9, "near", NAN, True, None)
 
     refused(
         {
-            "theta": [lambda theta=theta: Policy.threshold(FIVE, theta) for theta in (0, -1, 0.5, 6, 5.1, NAN, True)],
-            "domain": each(Policy.line, MIXED) + each(Policy.full, ({"x": [1]},)) + each(threshold, Domain({"x": [2]})),
-            "domain['sex']": each(threshold, MIXED, (MIXED, ["sex"])) + each(Policy.line, SEX),
-            "domain['x']": each(threshold, Domain({"x": [2, 1]})) + each(Policy.line, Domain({"x": [2, 1]})),
-            "attribute": each(threshold, (MIXED, ["height"])),
-            "attributes": each(threshold, (MIXED, ["age", "age"]), (MIXED, "age"), (MIXED, [])),
+            "theta": [
+                *[lambda theta=theta: Policy.threshold(FIVE, theta) for theta in (0, -1, 0.5, 6, 5.1, NAN, True)],
+                *each(attribute, 5, "next", ["age"], ({"age": 0, "sex": 0},)),
+            ],
+            "theta['age']": each(attribute, *(({"age": theta},) for theta in wrong)),
+            "theta['sex']": each(attribute, ({"sex": 1},), ({"sex": "next"},)),
+            "theta['height']": each(attribute, ({"height": 1},)),
+            "theta['x']": each(attribute, ({"x": 1}, Domain({"x": [2, 1]})), ({"x": "next"}, Domain({"x": [2, 1]}))),
+            "domain": each(Policy.full, ({"x": [1]},)) + each(threshold, Domain({"x": [2]})),
+            "domain['sex']": each(threshold, MIXED, SEX),
+            "domain['x']": each(threshold, Domain({"x": [2, 1]})),
             "labels": [lambda labels=labels: Policy.partition(FIVE, labels) for labels in ([0, 1], "01234", 7)],
             "labels[4]": [lambda: Policy.partition(FIVE, [0, 1, 2, 3, NAN])],
             "graph[0]": [
@@ -136,11 +146,6 @@ def test_policies() -> None:
                 for graph in (7, nx.DiGraph([(0, 1)]), nx.Graph([("a", "b")]))
             ],
             "unbounded": [lambda: Policy.full(FIVE, unbounded=1)],  # type: ignore[arg-type]
-            "policies": [Policy.union],
-            "policies[1]": [
-                lambda: Policy.union(Policy.line(FIVE), Policy.full(MIXED)),
-                lambda: Policy.union(Policy.line(FIVE), 1),  # type: ignore[arg-type]
-            ],
         }
     )
     with pytest.raises(InputError, match="unbounded=True"):
@@ -327,7 +332,7 @@ def test_releases() -> None:
 
 
 def test_clusters() -> None:
-    good = {"points": [1, 2, 3], "k": 2, "policy": Policy.line(SIX), "epsilon": 1, "iterations": 2}
+    good = {"points": [1, 2, 3], "k": 2, "policy": Policy.threshold(SIX, 1), "epsilon": 1, "iterations": 2}
 
     def kmeans(**keywords: object) -> object:
         return B.kmeans(**{**good, **keywords})
@@ -366,7 +371,7 @@ def test_cumulative_histograms() -> None:
             + [lambda: plan_cumulative(Policy.full(forty), "1e-300", compare=False)],
             "confidence": [lambda: release(confidence=1)],
             "fanout": [lambda: release([1, 2, 3], 2, fanout=1), lambda: budget_split(9, 3, 10**400, epsilon=1)],
-            "mechanism": [lambda: plan_cumulative(Policy.line(forty), 1, mechanism="best")],
+            "mechanism": [lambda: plan_cumulative(Policy.threshold(forty, 1), 1, mechanism="best")],
             "policy": each(
                 cumulative_theta,
                 Policy.partition(forty, np.arange(40) // 2),

@@ -45,9 +45,9 @@ def made(domain, unbounded):
     yield Policy.full(domain, unbounded=unbounded)
     yield Policy.attribute(domain, unbounded=unbounded)
     yield Policy.threshold(domain, 2, unbounded=unbounded)
-    yield Policy.threshold(domain, 3, attributes=[second], unbounded=unbounded)
+    yield Policy.attribute(domain, theta=dict.fromkeys(domain.names, 0) | {second: 3}, unbounded=unbounded)
     yield Policy.graph(domain, [(0, size - 1), (1, 2)], unbounded=unbounded)
-    yield Policy.union(Policy.threshold(domain, 1, attributes=[first], unbounded=unbounded), Policy.attribute(domain))
+    yield Policy.attribute(domain, theta={first: "next"}, unbounded=unbounded)
     if unbounded:
         yield Policy.graph(domain, [(0, None), (size - 1, None), (3, 5)], unbounded=True)
         yield Policy.graph(domain, [], unbounded=True)
@@ -71,7 +71,7 @@ def test_sums_along_an_attribute_are_those_over_all_edges():
 
 def test_the_sum_of_one_of_many_attributes_needs_no_memory():
     row = tuple(range(10)) + (0,) * 5
-    expected = [[9, 9, 2, 0, 9, 9], [9, 9, 9, 9, 9, 9, 9, 9]]
+    expected = [[9, 9, 2, 0, 9, 1], [9, 9, 9, 9, 9, 9, 9, 9]]
     with memory(2**30):
         for unbounded, values in ((False, expected[0]), (True, expected[1])):
             for policy, value in zip(made(LARGE, unbounded), values, strict=True):
@@ -94,7 +94,7 @@ def test_what_would_fill_the_memory_is_refused():
         lambda: md.tables.plan_cumulative(Policy.full(Domain({"a": range(10**12)})), 1),
         lambda: md.tables.sensitivity(Policy.full(Domain({"a": range(10**12)})), "cumulative"),
         lambda: md.tables.release_sum([1], Policy.full(Domain({"a": range(10**12)})), epsilon=1),
-        lambda: Policy.line(Domain({"a": range(10**12)})),
+        lambda: Policy.threshold(Domain({"a": range(10**12)}), 1),
         lambda: Policy.threshold(Domain({"a": range(10**12)}), 2),
     ]
     for call in calls:
@@ -134,7 +134,7 @@ def test_a_histogram_whose_labels_would_fill_the_memory_is_refused():
 
 def test_more_clusters_than_fit_into_the_memory_are_refused():
     with memory(2**27), pytest.raises(InputError, match="k: is too large; found 1000000000"):
-        md.tables.kmeans([1, 2], 10**9, Policy.line(Domain({"x": range(4)})), epsilon=1, iterations=1)
+        md.tables.kmeans([1, 2], 10**9, Policy.threshold(Domain({"x": range(4)}), 1), epsilon=1, iterations=1)
 
 
 def test_ranges_of_a_large_domain_are_refused():
@@ -153,7 +153,7 @@ def test_laplace_strategies_are_found_where_budgets_of_levels_vanish(kind):
     domain = Domain({"a": range(64)})
     policy = {
         "full": Policy.full(domain, unbounded=True),
-        "line": Policy.line(domain, unbounded=True),
+        "line": Policy.threshold(domain, 1, unbounded=True),
         "threshold": Policy.threshold(domain, 5, unbounded=True),
     }[kind]
     found = md.tables.strategy("ranges", policy, "laplace")

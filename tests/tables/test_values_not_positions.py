@@ -18,7 +18,7 @@ from mechdesign.tables._workload import plan_workload
 
 B = md.tables
 AGES = Domain({"age": range(17, 91)})
-LINE = Policy.line(AGES)
+LINE = Policy.threshold(AGES, 1)
 HEIGHTS = Domain({"height": [0.5, 1.0, 1.5, 2.25]})
 # So large that the noise is 0.
 SURE = 1000
@@ -78,7 +78,7 @@ def test_an_array_of_arrow_holds_values():
 def test_a_sum_is_that_of_the_values():
     assert B.release_sum(THREE, LINE, epsilon=SURE, rng=1).answers.tolist() == [121]
     assert B.release_sum(Series([30.0, 31.0, 60.0]), LINE, epsilon=SURE, rng=1).answers.tolist() == [121]
-    assert B.release_sum([1.5, 0.5], Policy.line(HEIGHTS), epsilon=SURE, rng=1).answers.tolist() == [2]
+    assert B.release_sum([1.5, 0.5], Policy.threshold(HEIGHTS, 1), epsilon=SURE, rng=1).answers.tolist() == [2]
 
 
 def test_every_release_counts_values():
@@ -171,7 +171,7 @@ def test_a_distribution_function_names_its_values(ages):
 
 
 def test_values_of_any_step_are_read_also_from_a_file(tmp_path):
-    made = B.release_cumulative([1.5, 1, 2.25], Policy.line(HEIGHTS), SURE, rng=1)
+    made = B.release_cumulative([1.5, 1, 2.25], Policy.threshold(HEIGHTS, 1), SURE, rng=1)
     made.save(tmp_path)
     for release in (made, B.load(tmp_path)):
         assert [B.quantile(release, share).value for share in ("1/3", "2/3", 1)] == [1, 1.5, 2.25]
@@ -219,7 +219,7 @@ def test_workloads_of_several_attributes_name_values():
 
 
 def test_a_specification_takes_a_list_of_values():
-    text = 'domain.attributes.age = { range = [17, 90] }\npolicy.kind = "line"\n'
+    text = 'domain.attributes.age = { range = [17, 90] }\npolicy = { kind = "threshold", theta = 1 }\n'
     asked = parse(text + 'release = { kind = "quantiles", epsilon = 1000, probabilities = [0.5] }')
     (found,) = asked.release(THREE, rng=1).quantiles
     assert (found.value, found.low, found.high) == ("31", "31", "31")

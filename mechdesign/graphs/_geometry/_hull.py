@@ -24,7 +24,6 @@ from scipy.spatial import ConvexHull, QhullError, cKDTree
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Flags, Floats, Integers, as_floats, read_only, require
 from mechdesign.base._check import as_generator, as_integer, require_unmasked
-from mechdesign.base._display import card, picture
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
 from mechdesign.model.distances import refuse_distances
@@ -266,16 +265,6 @@ class SensitivityHull:
         """Return the dimension, the number of vertices and the volume, without the arrays."""
         shape = f"dimension={self.dimension}, vertices={len(self.vertices)}, volume={self.volume!r}"
         return f"SensitivityHull({shape})"
-
-    def _repr_html_(self) -> str:
-        facts = [("dimension", str(self.dimension)), ("vertices", str(len(self.vertices))),
-                 ("volume", f"{self.volume:.6g}"), ("radius", f"{self.radius:.6g}")]  # fmt: skip
-        flat = self.vertices.shape[1] == 2 and len(self.vertices)
-        return card(
-            "Sensitivity hull",
-            facts,
-            picture("outline_plot", self.vertices, "The hull about the origin") if flat else "",
-        )
 
     @property
     def dimension(self) -> int:

@@ -24,7 +24,8 @@ def check_consistent(constraints: Sequence[Constraint], size: int) -> None:
     shown = ", ".join(f"constraints[{index}] = {constraints[index].known}" for index in guilty)
     problem = "counts no value" if len(guilty) == 1 else "contradict each other: no table has all these counts"
     path = f"constraints[{guilty[0]}]" if len(guilty) == 1 else "constraints"
-    raise InputError(path, problem, value=shown, remedy="correct or omit one of these counts")
+    remedy = "correct one of these counts, or give its constraint without a count"
+    raise InputError(path, problem, value=shown, remedy=remedy)
 
 
 def find_contradiction(constraints: Sequence[Constraint], size: int) -> tuple[int, ...]:

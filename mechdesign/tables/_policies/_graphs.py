@@ -1,4 +1,4 @@
-"""Secret graphs: their interface, explicit graphs, the null graph and unions.
+"""Secret graphs: their interface, explicit graphs, and graphs under which a record may be absent.
 
 The nodes are the indices of a domain's values, 0 to |T| − 1, and possibly the *null node* |T|, which represents an
 absent record. An edge is a discriminative pair of secrets (Blowfish, He et al. 2014, Definition 3.1). Graphs are stored
@@ -53,12 +53,12 @@ class SecretGraph(ABC):
         size: the number |T| of values; node `size` is the null node.
         kind: the rule, such as ``"full"``.
         has_null: whether edges lead to the null node.
-        steps: θ if the edges are exactly the pairs of values whose indices differ by at most θ, else None. The line has
-            θ = 1, the complete graph θ = |T| − 1.
+        steps: θ if the edges between values are exactly the pairs whose indices differ by at most θ, else None. The
+            complete graph has θ = |T| − 1.
         phrase: how one record may change along an edge, such as "from any value to any other".
 
     >>> from mechdesign.tables import Domain, Policy
-    >>> graph = Policy.line(Domain({"age": range(4)})).secret_graph
+    >>> graph = Policy.threshold(Domain({"age": range(4)}), 1).secret_graph
     >>> graph.edges().tolist(), graph.steps
     ([[0, 1], [1, 2], [2, 3]], 1)
     """
@@ -301,143 +301,88 @@ class ExplicitGraph(SecretGraph):
 
 
 @dataclass(frozen=True, eq=False)
-class NullGraph(SecretGraph):
-    """The graph that joins the null node to every value: any record may be added or removed.
+class UnboundedGraph(SecretGraph):
+    """A graph whose values are all joined to the null node as well: any record may be added or removed.
 
     Attributes:
-        size: the number |T| of values; node `size` is the null node.
-        kind: the rule, ``"null"``.
-        has_null: True, because every edge leads to the null node.
+        inner: the graph between values.
 
-    >>> list(NullGraph(2).edge_blocks())[0].tolist()
-    [[0, 2], [1, 2]]
+    >>> UnboundedGraph(ExplicitGraph(2, np.array([[0, 1]]))).edges().tolist()
+    [[0, 1], [0, 2], [1, 2]]
     """
 
-    size: int
-    kind: str = "null"
+    inner: SecretGraph
     has_null: bool = True
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Return the number of values."""
+        return self.inner.size
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """Return the rule of the graph between values."""
+        return self.inner.kind
+
+    @property
+    def steps(self) -> int | None:
+        """Return θ if the edges between values are exactly the pairs whose indices differ by at most θ, else None."""
+        return self.inner.steps
 
     @property
     def phrase(self) -> str:
         """Return how one record may change along an edge."""
-        return "from any value to being absent, or back"
+        presence = "from any value to being absent, or back"
+        return f"{self.inner.phrase}, or {presence}" if self.inner.crossing() is not None else presence
 
     @property
     def edge_count(self) -> int:
         """Return the number of edges."""
-        return self.size
+        return self.inner.edge_count + self.size
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
         """Return, for each pair of nodes, whether an edge joins them."""
-        return np.asarray((np.asarray(x) == self.size) ^ (np.asarray(y) == self.size))
+        presence = (np.asarray(x) == self.size) ^ (np.asarray(y) == self.size)
+        return np.asarray(self.inner.has_edge(x, y) | presence)
 
     def edge_blocks(self) -> Iterator[Integers]:
         """Yield every edge once."""
+        yield from self.inner.edge_blocks()
         for start in range(0, self.size, BLOCK):
             x = np.arange(start, min(start + BLOCK, self.size))
             yield np.column_stack((x, np.full(len(x), self.size)))
-
-    def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest |w_x| over the values."""
-        top = int(np.argmax(np.abs(weights)))
-        return Largest(abs(as_scalar(weights[top])), (top * math.prod(shape[axis + 1 :]), self.size))
-
-    def crossing(self, labels: Integers | None = None) -> Edge | None:
-        """Return None, because no edge joins two values."""
-        return None
 
     def components(self) -> Integers:
         """Return one component, which contains all nodes."""
         return np.zeros(self.size + 1, dtype=np.int64)
 
-
-@dataclass(frozen=True, eq=False)
-class UnionGraph(SecretGraph):
-    """The union of several graphs on the same values.
-
-    Attributes:
-        parts: the graphs.
-        kind: the rule, ``"union"``.
-
-    >>> UnionGraph((ExplicitGraph(2, np.array([[0, 1]])), NullGraph(2))).edge_count
-    3
-    """
-
-    parts: tuple[SecretGraph, ...]
-    kind: str = "union"
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        """Return the number of values."""
-        return self.parts[0].size
-
-    @property
-    def has_null(self) -> bool:  # type: ignore[override]
-        """Return whether an edge leads to the null node."""
-        return any(part.has_null for part in self.parts)
-
-    @property
-    def phrase(self) -> str:
-        """Return how one record may change along an edge."""
-        # An explicit graph without edges does not allow any change.
-        real = [part for part in self.parts if not isinstance(part, ExplicitGraph) or len(part.listed)]
-        return ", or ".join(part.phrase for part in real or self.parts)
-
-    @cached_property
-    def edge_count(self) -> int:
-        """Return the number of edges, each counted once."""
-        if all(part.kind == "null" or not part.has_null for part in self.parts) and self._without_null() == 1:
-            return sum(part.edge_count for part in self.parts)
-        return sum(map(len, self.edge_blocks()))
-
-    def _without_null(self) -> int:
-        return sum(part.kind != "null" for part in self.parts)
-
-    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Return, for each pair of nodes, whether an edge joins them."""
-        return np.asarray(np.logical_or.reduce([part.has_edge(x, y) for part in self.parts]))
-
-    def edge_blocks(self) -> Iterator[Integers]:
-        """Yield every edge once."""
-        for index, part in enumerate(self.parts):
-            for block in part.edge_blocks():
-                for earlier in self.parts[:index]:
-                    block = block[~earlier.has_edge(block[:, 0], block[:, 1])]
-                if len(block):
-                    yield block
-
-    def components(self) -> Integers:
-        """Return the index of each node's connected component."""
-        n = self.node_count
-        labels = np.arange(n)
-        for part in self.parts:
-            own = part.components()
-            # Each component is represented by its first node.
-            _, first = np.unique(own, return_index=True)
-            own = np.unique(own, return_inverse=True)[1]
-            labels = merge_labels(labels, labels[: len(own)], labels[first[own]])
-        return labels
-
     def spread(self, weights: NDArray[Any], within: Integers | None = None) -> Largest:
-        """Return the largest |w_x − w_y| over the edges of all parts; the null node has weight 0."""
-        return find_largest(part.spread(weights, within) for part in self.parts)
+        """Return the largest |w_x − w_y| over the edges; the null node has weight 0."""
+        return find_largest((self.inner.spread(weights, within), self._farthest(weights)))
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest |w_x − w_y| over the edges of all parts, for weights of a single attribute."""
-        return find_largest(part.spread_along(shape, axis, weights) for part in self.parts)
+        """Return the largest |w_x − w_y| over the edges, for weights that depend on a single attribute."""
+        top = int(np.argmax(np.abs(weights)))
+        presence = Largest(abs(as_scalar(weights[top])), (top * math.prod(shape[axis + 1 :]), self.size))
+        return find_largest((self.inner.spread_along(shape, axis, weights), presence))
 
     def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
-        """Return the largest r_x + r_y over the edges of all parts whose ends have different points."""
-        return find_largest(part.largest_sum(radii, points) for part in self.parts)
+        """Return the largest r_x + r_y over the edges whose ends have different points."""
+        return find_largest((self.inner.largest_sum(radii, points), self._farthest(radii)))
+
+    def _farthest(self, weights: NDArray[Any]) -> Largest:
+        """Return the largest |w_x|, which an edge to the null node attains."""
+        top = int(np.argmax(np.abs(weights)))
+        return Largest(abs(as_scalar(weights[top])), (top, self.size))
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
-        """Return an edge of any part between two values with different labels, or None."""
-        return next((edge for part in self.parts if (edge := part.crossing(labels)) is not None), None)
+        """Return an edge between two values with different labels, or None."""
+        return self.inner.crossing(labels)
 
     def joined(self, labels: Integers) -> Integers:
         """Return one edge for each unordered pair of labels that occurs at the ends of an edge."""
-        found = np.concatenate([part.joined(labels) for part in self.parts])
-        return select_one_per_pair(found, np.append(labels, labels.max() + 1))
+        first = np.unique(labels, return_index=True)[1]
+        return np.concatenate((self.inner.joined(labels), np.column_stack((first, np.full(len(first), self.size)))))
 
 
 def require_room(size: int, what: str) -> None:

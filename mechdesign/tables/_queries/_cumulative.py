@@ -67,7 +67,7 @@ class Cumulative(Query[CumulativeRelease]):
     """The cumulative histogram of one ordered attribute: for each value, the number of records with at most this value.
 
     The mechanisms are "ordered", "ordered-hierarchical" and "hierarchical" (Blowfish, He et al. 2014, section 7). The
-    three mechanisms require the full policy, a threshold policy or the line policy. The ordered mechanism also supports
+    three mechanisms require the full policy, or one threshold on equal steps. The ordered mechanism also supports
     publicly known counts.
 
     Attributes:
@@ -79,7 +79,7 @@ class Cumulative(Query[CumulativeRelease]):
         InputError: The mechanism is unknown, or the fan-out is below 2.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
-    >>> line = Policy.line(Domain({"age": range(100)}))
+    >>> line = Policy.threshold(Domain({"age": range(100)}), 1)
     >>> Cumulative().sensitivity(line).value, Cumulative().plan(line, Budget.of("0.1"), compare=False).taken.name
     (1, 'ordered')
     >>> Cumulative(mechanism="ordered").release([31, 34, 34, 60], line, Budget.of("0.1"), rng=1).records
@@ -178,7 +178,7 @@ class Ranges(Cumulative):
         InputError: There are no ranges, an entry is not a pair, or both `ranges` and `positions` are given.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
-    >>> line = Policy.line(Domain({"age": range(100)}))
+    >>> line = Policy.threshold(Domain({"age": range(100)}), 1)
     >>> Ranges([(0, 17), (18, 64)]).plan(line, Budget.of("0.1"), compare=False).queries
     2
     """
@@ -240,7 +240,7 @@ class Quantiles(Cumulative):
         InputError: No probability is given, or a probability is out of range.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
-    >>> line, median = Policy.line(Domain({"age": range(100)})), Quantiles(["0.5"])
+    >>> line, median = Policy.threshold(Domain({"age": range(100)}), 1), Quantiles(["0.5"])
     >>> found = median.release([31, 34, 34, 60] * 500, line, Budget.of(1), rng=1)
     >>> median.read(found, line.domain)["quantiles"][0].value
     '34'
@@ -469,7 +469,7 @@ def release_cumulative(
         BudgetExceededError: the ledger has too little budget left.
         ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one protects.
 
-    >>> policy = Policy.line(Domain({"x": range(6)}), constraints=[([1, 1, 1, 0, 0, 0], 3)])
+    >>> policy = Policy.threshold(Domain({"x": range(6)}), 1, constraints=[([1, 1, 1, 0, 0, 0], 3)])
     >>> release = release_cumulative([0, 1, 1, 4, 5], policy, epsilon=1, rng=1)
     >>> policy.sensitivity("cumulative"), release.noise.node_scale
     (4, Fraction(4, 1))
@@ -493,7 +493,7 @@ def plan_cumulative(
     """Plan a cumulative histogram, or ranges estimated from it, by the mechanisms of Blowfish (He et al. 2014).
 
     Args:
-        policy: the full policy, a threshold policy or the line policy on one ordered attribute. With known counts, any
+        policy: the full policy, or one threshold, on one ordered attribute with equal steps. With known counts, any
             policy on one ordered attribute is accepted.
         epsilon: ε in nats.
         mechanism: the name of the mechanism, or "auto" for the mechanism with the least expected error on these
@@ -507,7 +507,7 @@ def plan_cumulative(
     Returns:
         The plan.
 
-    >>> policy = Policy.line(Domain({"age": range(100)}))
+    >>> policy = Policy.threshold(Domain({"age": range(100)}), 1)
     >>> plan_cumulative(policy, "0.1", compare=False).taken.name
     'ordered'
     """
@@ -704,7 +704,7 @@ def cumulative_theta(policy: Policy) -> int:
             "policy",
             "does not join exactly the values whose indices differ by at most θ",
             value=policy.secret_graph.kind,
-            bound="the full, line or a threshold policy, on values with equal steps",
+            bound="a policy on one attribute that is full, or has a threshold and values with equal steps",
             remedy=remedy,
         )
     return size if steps >= size - 1 else steps

@@ -185,7 +185,7 @@ def range_query(
     >>> from mechdesign.tables._queries._cumulative import release_cumulative
     >>> from mechdesign.tables._domain import Domain
     >>> from mechdesign.tables._policy import Policy
-    >>> ages = Policy.line(Domain({"age": range(17, 91)}))
+    >>> ages = Policy.threshold(Domain({"age": range(17, 91)}), 1)
     >>> answer = range_query(release_cumulative([30, 31, 60], ages, epsilon=100, rng=1), 17, 31)
     >>> float(answer), answer.interval()
     (2.0, (2.0, 2.0))
@@ -266,7 +266,7 @@ def quantile(release: CumulativeRelease, probability: object) -> Quantile:
     >>> from mechdesign.tables._queries._cumulative import release_cumulative
     >>> from mechdesign.tables._domain import Domain
     >>> from mechdesign.tables._policy import Policy
-    >>> ages = Policy.line(Domain({"age": range(17, 91)}))
+    >>> ages = Policy.threshold(Domain({"age": range(17, 91)}), 1)
     >>> quantile(release_cumulative([30, 31, 60], ages, epsilon=100, rng=1), 0.5).value
     31
     """

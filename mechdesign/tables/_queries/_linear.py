@@ -19,7 +19,7 @@ from mechdesign.tables._budget import Budget, LedgerLike
 from mechdesign.tables._charges import CONFIDENCE, Rng, classes_of_blocks, classes_of_sum, classes_of_values
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._linear_queries import LinearQueries, on_lattice
-from mechdesign.tables._policies._cliques import block_numbers, label_numbers
+from mechdesign.tables._policies._lines import block_numbers, label_numbers
 from mechdesign.tables._policy import Policy, as_policy
 from mechdesign.tables._query import Option, Plan, Query, Question
 from mechdesign.tables._release import Release
@@ -148,7 +148,7 @@ class Sum(Query[Release]):
         InputError: The attribute is not a string.
 
     >>> from mechdesign.tables import Budget, Domain, Policy
-    >>> ages = Policy.line(Domain({"age": range(17, 91)}))
+    >>> ages = Policy.threshold(Domain({"age": range(17, 91)}), 1)
     >>> Sum("age").sensitivity(ages).value
     1
     >>> Sum("age").release([30, 31, 60], ages, Budget.of(epsilon=1000), rng=1).answers
@@ -414,7 +414,8 @@ def release_sum(
         ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one protects.
 
     >>> from mechdesign.tables import Domain, Policy
-    >>> release_sum([30, 31, 60], Policy.line(Domain({"age": range(17, 91)})), "age", epsilon=1000, rng=1).answers
+    >>> ages = Policy.threshold(Domain({"age": range(17, 91)}), 1)
+    >>> release_sum([30, 31, 60], ages, "age", epsilon=1000, rng=1).answers
     array([121.])
     """
     budget = Budget.of(epsilon, rho)
@@ -457,7 +458,7 @@ def plan_sum(policy: Policy, attribute: str, *, epsilon: object = None, rho: obj
         The plan.
 
     >>> from mechdesign.tables import Domain, Policy
-    >>> plan_sum(Policy.line(Domain({"age": range(17, 91)})), "age", epsilon=1).queries
+    >>> plan_sum(Policy.threshold(Domain({"age": range(17, 91)}), 1), "age", epsilon=1).queries
     1
     """
     return Sum(attribute).plan(policy, Budget.of(epsilon, rho))

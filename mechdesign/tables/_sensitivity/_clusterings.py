@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import Integers, as_array, as_indices
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
-from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph
-from mechdesign.tables._policies._graphs import NullGraph, SecretGraph, UnionGraph, require_room
-from mechdesign.tables._policies._thresholds import OrderedGraph, ThresholdGraph
+from mechdesign.tables._policies._graphs import SecretGraph, UnboundedGraph, require_room
+from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph
+from mechdesign.tables._policies._thresholds import ThresholdGraph
 from mechdesign.tables._sensitivity._linear import LargestChange, counts, linear
 from mechdesign.tables._sensitivity._numbers import LatticeMatrix
 
@@ -52,18 +52,25 @@ def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origi
     in the same cluster, the change is ‖x − y‖.
     """
     domain, graph = policy.domain, policy.secret_graph
-    parts = graph.parts if isinstance(graph, UnionGraph) else (graph,)
+    inner = graph.inner if isinstance(graph, UnboundedGraph) else graph
     if clusters is not None:
         labels = _check_clusters(domain, clusters)
         moved = _about_origins(domain, labels, origins)
-        found = [_find_change(part, moved, labels, norm) for part in parts]
+        found = [_find_change(inner, moved, labels, norm)]
+        radii = _powers(moved.entries, norm)
+        farthest, most, unit = int(np.argmax(radii)), int(radii.max()), moved.unit
     else:
         if origins is not None:
             raise InputError(
                 "origins", "are given without clusters", remedy="give clusters=, the cluster of each value"
             )
         box = box_of(domain)
-        found = [change for part in parts for change in _any_clusters(part, domain, box, norm)]
+        found = list(_any_clusters(inner, domain, box, norm))
+        best = {i: int(np.argmax(np.abs(axis))) for i, axis in box.axes.items()}
+        most = sum(abs(int(axis[best[i]])) ** norm for i, axis in box.axes.items())
+        farthest, unit = _number(domain, best), box.unit
+    if inner is not graph:
+        found.append(LargestChange(Fraction(most) * unit**norm, (farthest, domain.size)))
     return max(found, key=lambda change: change.power)
 
 
@@ -96,48 +103,40 @@ def box_of(domain: Domain, finer: int = 2) -> Box:
 def _any_clusters(part: SecretGraph, domain: Domain, box: Box, norm: int) -> Iterator[LargestChange]:
     radii = {i: np.abs(axis) ** norm for i, axis in box.axes.items()}
     unit = box.unit**norm
-    if isinstance(part, NullGraph):
-        best = {i: int(np.argmax(radius)) for i, radius in radii.items()}
-        corner = _number(domain, best)
-        yield LargestChange(Fraction(sum(int(radii[i][at]) for i, at in best.items())) * unit, (corner, part.size))
-        return
-    reaches = _reaches(part, domain)
-    if reaches is None:
+    moves = _moves(part, domain)
+    if moves is None:
         everywhere = LatticeMatrix(_spread_out(domain, box), box.unit)
-        total = (np.abs(everywhere.entries) if norm == 1 else everywhere.entries**2).sum(axis=0)
-        apart = part.largest_sum(total, _places(domain))
+        apart = part.largest_sum(_powers(everywhere.entries, norm), _places(domain))
         yield LargestChange(Fraction(apart.value) * unit, apart.edge)
         if norm == 2:
             yield linear(part, everywhere, norm)
         return
-    yield _on_a_box(domain, radii, reaches, unit)
+    yield _on_a_box(domain, radii, moves, unit)
     if norm == 2:
         yield LargestChange(_longest_squared(part, box) * unit, None, exact=not isinstance(part, ThresholdGraph))
 
 
-def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
-    """Return, for each attribute, the largest index to which an edge moves each value; None if there is no formula."""
-    if isinstance(part, CompleteGraph | AttributeGraph):
-        return [np.full(length, length - 1) for length in domain.shape]
-    if isinstance(part, OrderedGraph):
-        return [part.reach]
+def _moves(part: SecretGraph, domain: Domain) -> AttributeGraph | None:
+    """Return the graph of the edges that change one attribute; None if there is no formula for the graph."""
+    if isinstance(part, CompleteGraph):
+        return AttributeGraph(domain.shape, (None,) * len(domain.shape))
     if isinstance(part, ThresholdGraph):
-        return [
-            None if axis is None else np.searchsorted(axis, axis + part.limit, side="right") - 1
-            for axis in part.positions
-        ]
-    return None
+        return part.alone
+    return part if isinstance(part, AttributeGraph) else None
 
 
-def _on_a_box(
-    domain: Domain, radii: dict[int, Integers], reaches: list[Integers | None], unit: Fraction
-) -> LargestChange:
+def _powers(entries: Any, norm: int) -> Any:
+    """Return the ℓ1 norm or the squared ℓ2 norm of each column."""
+    return (np.abs(entries) if norm == 1 else entries**2).sum(axis=0)
+
+
+def _on_a_box(domain: Domain, radii: dict[int, Integers], moves: AttributeGraph, unit: Fraction) -> LargestChange:
     """Return the largest Σ r_i(x_i) + r_i(y_i) if one attribute changes, and all others stay at their largest r_i."""
     stays = {i: int(np.argmax(radius)) for i, radius in radii.items()}
     best = LargestChange(Fraction(0), None)
     for i, radius in radii.items():
-        reach = reaches[i]
-        if reach is None or (pair := OrderedGraph(reach, "threshold").largest_sum(radius)).edge is None:
+        pair = AttributeGraph((len(radius),), (moves.reaches[i],)).largest_sum(radius)
+        if pair.edge is None:
             continue
         total = pair.value + sum(2 * int(radii[j][at]) for j, at in stays.items() if j != i)
         if best.edge is None or total * unit > best.power:
@@ -152,27 +151,23 @@ def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
     if isinstance(part, CompleteGraph):
         return Fraction(sum(width**2 for width in widths.values()))
     if isinstance(part, AttributeGraph):
-        return Fraction(max(width**2 for width in widths.values()))
-    if isinstance(part, OrderedGraph):
-        return Fraction(part.spread(box.axes[0]).value ** 2)
+        return Fraction(max(part.spread_along(part.shape, i, axis).value ** 2 for i, axis in box.axes.items()))
     assert isinstance(part, ThresholdGraph)
     # The sum of squares is convex in the distances along the axes, so the maximum distributes the threshold over the
     # widest axes first.
     left = part.limit * part.unit / box.unit
     total = Fraction(0)
-    for i, width in sorted(widths.items(), key=lambda item: -item[1]):
-        if part.positions[i] is not None:
-            step = min(Fraction(width), left)
-            total += step**2
-            left -= step
+    for width in sorted(widths.values(), reverse=True):
+        step = min(Fraction(width), left)
+        total += step**2
+        left -= step
     return total
 
 
 def _find_change(part: SecretGraph, moved: LatticeMatrix, labels: Integers, norm: int) -> LargestChange:
     """Return the largest change for given clusters, or an upper bound if a threshold graph has too many edges."""
-    radii = (np.abs(moved.entries) if norm == 1 else moved.entries**2).sum(axis=0)
-    walked = isinstance(part, OrderedGraph | ThresholdGraph)
-    if not walked or part.edge_count <= _EDGES_TO_WALK:
+    radii = _powers(moved.entries, norm)
+    if not isinstance(part, ThresholdGraph) or part.edge_count <= _EDGES_TO_WALK:
         apart = part.largest_sum(radii, labels)
         between = LargestChange(Fraction(apart.value) * moved.unit**norm, apart.edge)
     else:

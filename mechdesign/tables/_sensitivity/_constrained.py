@@ -53,10 +53,10 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Flags, Integers, read_only
 from mechdesign.base._values import cached_property
-from mechdesign.tables._policies._cliques import CompleteGraph
 from mechdesign.tables._policies._contradictions import bound_length, find_rank, minimal_zero_sums
-from mechdesign.tables._policies._graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph, require_policy
+from mechdesign.tables._policies._graphs import ExplicitGraph, SecretGraph, UnboundedGraph, require_policy
 from mechdesign.tables._policies._known_counts import kinds_of
+from mechdesign.tables._policies._lines import CompleteGraph
 from mechdesign.tables._sensitivity._linear import ALL, FEW_ROWS, Additive, Extremes, LargestChange, histogram
 from mechdesign.tables._sensitivity._numbers import root_up
 
@@ -192,7 +192,7 @@ class _Dependence:
         if len(values) + null < 2:
             return LargestChange(Fraction(0), None)
         complete = CompleteGraph(len(values))
-        graph = UnionGraph((complete, NullGraph(len(values)))) if null else complete
+        graph = UnboundedGraph(complete) if null else complete
         return query.change(graph, norm, ALL if kind is None else values)
 
     @property

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError
-from mechdesign.tables._policies._cliques import block_numbers
 from mechdesign.tables._policies._graphs import Edge, require_policy, require_room
+from mechdesign.tables._policies._lines import block_numbers
 from mechdesign.tables._sensitivity._brute_force import largest_change
 from mechdesign.tables._sensitivity._clusterings import kmeans_sizes, kmeans_sums
 from mechdesign.tables._sensitivity._constrained import under_known_counts
@@ -41,7 +41,7 @@ class Sensitivity:
             single edge attains the sensitivity, for example under known counts.
 
     >>> from mechdesign.tables import Domain, Policy
-    >>> found = sensitivity(Policy.line(Domain({"age": range(5)})), [0, 1, 2, 4, 4])
+    >>> found = sensitivity(Policy.threshold(Domain({"age": range(5)}), 1), [0, 1, 2, 4, 4])
     >>> found.value, found.witness
     (2, (2, 3))
     """

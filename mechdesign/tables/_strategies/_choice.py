@@ -17,7 +17,7 @@ from mechdesign.base._check import as_number
 from mechdesign.base._errors import BracketWarning, InputError, SolverError
 from mechdesign.base._warnings import warn
 from mechdesign.tables._linear_queries import LinearQueries
-from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph
+from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph
 from mechdesign.tables._policy import Policy, as_policy
 from mechdesign.tables._sensitivity._linear import linear
 from mechdesign.tables._sensitivity._numbers import as_lattice
@@ -357,10 +357,10 @@ def _exchange_size(queries: LinearQueries, policy: Policy) -> int | None:
     """Return the size of the program of `solve_marginals`; None if values of an attribute cannot be exchanged."""
     graph, shape = policy.secret_graph, policy.domain.shape
     tables = queries.tables_over(shape)
-    if tables is None or not isinstance(graph, CompleteGraph | AttributeGraph):
+    one = isinstance(graph, AttributeGraph) and all(reach is None for reach in graph.reaches)
+    if tables is None or not (one or isinstance(graph, CompleteGraph)):
         return None
-    differences = len(shape) if isinstance(graph, AttributeGraph) else 2 ** len(shape)
-    size: int = sum(2 ** len(table) for table in tables) * differences
+    size: int = sum(2 ** len(table) for table in tables) * (len(shape) if one else 2 ** len(shape))
     return size
 
 

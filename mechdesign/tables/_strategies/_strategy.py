@@ -97,7 +97,7 @@ class Strategy:
         lay_out: the function that makes the arrays, which a release needs.
 
     >>> from mechdesign.tables import Domain, Policy, strategy
-    >>> found = strategy("identity", Policy.line(Domain({"age": range(4)})), "laplace", kind="identity")
+    >>> found = strategy("identity", Policy.threshold(Domain({"age": range(4)}), 1), "laplace", kind="identity")
     >>> found.kind, found.rows.shape
     ('identity', (4, 4))
     """
