@@ -274,11 +274,11 @@ class DiscreteGaussian(DiscreteNoise):
         return f"discrete Gaussian noise of standard deviation {self.standard_deviation:.6g}"
 
 
-def as_confidence(value: object, path: str = "confidence") -> Fraction:
+def as_confidence(value: object) -> Fraction:
     """Return a confidence as a fraction; raise InputError unless it is above 0 and at most 1 - 1e-12."""
-    number = exact(value, path)
+    number = exact(value, "confidence")
     if not 0 < number <= 1 - _LEAST_OUTSIDE:
-        raise InputError(path, "is out of range", value=value, bound="above 0 and at most 1 - 1e-12")
+        raise InputError("confidence", "is out of range", value=value, bound="above 0 and at most 1 - 1e-12")
     return number
 
 

@@ -234,14 +234,14 @@ def reach(radius: _Number, margin: float = 0.0) -> float:
     return _at_most(exactly * (1 + _RADIUS_MARGIN) + Fraction(more))
 
 
-def warn_of_radius(radius: _Number, largest: float, stacklevel: int = 3) -> None:
+def warn_of_radius(radius: _Number, largest: float) -> None:
     """Warn if a radius is more than a hundred times the largest distance, because it may be in another unit."""
     if 0 < largest < math.inf and nearest(exact(radius, "radius")) > _SUSPICIOUS_RADIUS_RATIO * largest:
         found = "the largest distance" if values_are_withheld() else f"the largest distance, {largest:.6g}"
         warn(
             f"radius is more than {_SUSPICIOUS_RADIUS_RATIO} times {found}: check its unit",
             MetricWarning,
-            stacklevel=stacklevel,
+            stacklevel=3,
         )
 
 

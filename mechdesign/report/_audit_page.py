@@ -62,14 +62,14 @@ def page(found: Audit, stated: object = None, title: str = "", optimum: bool = T
 
 
 @in_report_style
-def pairs_picture(found: Audit, count: int = _PAIRS, stated: object = None) -> Figure:
+def pairs_picture(found: Audit, stated: object = None) -> Figure:
     """Show the worst pairs of secrets as lines on a map; colours show the ε that each secret needs.
 
     Colours begin at the `stated` ε, or else at the least ε of a secret. If no finite ε holds, colours show the number
     of other secrets that an answer can rule out. Raises `InputError` if the secrets have no places in the plane, or if
     all rows are equal.
     """
-    secrets, pairs = found.secrets, found.worst_pairs(count)
+    secrets, pairs = found.secrets, found.worst_pairs(_PAIRS)
     if secrets is None or not maps.is_map(secrets) or not pairs:
         raise InputError("found", "cannot be drawn", bound="an audit of secrets in the plane with different rows")
     broken = pairs[0].epsilon == math.inf

@@ -86,7 +86,11 @@ def view(domain: Domain | None, size: int) -> View:
     return View("bars", _BARS_HEIGHT, places, widths / span * WIDTH, domain=domain)
 
 
-def name_of(domain: Domain | None, index: int, length: int = 34) -> str:
+# Longest name of a member on a picture [characters].
+_LONGEST_NAME = 34
+
+
+def name_of(domain: Domain | None, index: int) -> str:
     """Return the name of a member: its label or number, with "cell" before a number of a grid cell.
 
     >>> name_of(Domain.grid(2, 1, 2.0, 1.0), 1), name_of(Domain.from_labels(["a", "b"]), 1)
@@ -95,7 +99,7 @@ def name_of(domain: Domain | None, index: int, length: int = 34) -> str:
     if domain is None:
         return str(index)
     cell = "cell " if domain.cells is not None and domain.labels[index] == str(index) else ""
-    return cell + clip(domain.labels[index], length)
+    return cell + clip(domain.labels[index], _LONGEST_NAME)
 
 
 def _plane(domain: Domain) -> View:

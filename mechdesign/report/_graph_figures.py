@@ -73,11 +73,11 @@ def can_draw(domain: Domain | None) -> bool:
 
 
 @in_report_style
-def policy_picture(domain: Domain, edges: ArrayLike, shown: GraphMarks | None = None, title: str = "") -> Figure:
+def policy_picture(domain: Domain, edges: ArrayLike, shown: GraphMarks | None = None) -> Figure:
     """Show a policy graph on a map, with its sensitivity hull, if given, next to it.
 
-    `edges` (k, 2) are pairs of secrets. An empty `title` is replaced by the main finding. Raises `InputError` if the
-    domain has no places, or places with more than two coordinates.
+    `edges` (k, 2) are pairs of secrets. Raises `InputError` if the domain has no places, or places with more than two
+    coordinates.
     """
     if not can_draw(domain):
         raise InputError(
@@ -117,7 +117,7 @@ def policy_picture(domain: Domain, edges: ArrayLike, shown: GraphMarks | None = 
     else:
         _frame_line(left, domain)
     _key(figure, left, len(pairs))
-    headline(figure, title or _finding(domain.size, len(pairs), marks))
+    headline(figure, _finding(domain.size, len(pairs), marks))
     return figure
 
 

@@ -459,9 +459,5 @@ def bars(domain: Domain | None, size: int) -> tuple[Floats, Floats]:
     return np.arange(size, dtype=np.float64), np.full(size, 0.8)
 
 
-def _absent_patch(
-    corner: tuple[float, float] = (0.0, 0.0), width: float = 1.0, height: float = 1.0, label: str = ""
-) -> Patch:
-    return Rectangle(
-        corner, width, height, facecolor="none", edgecolor=MUTED, hatch="//////", linewidth=0.4, zorder=0, label=label
-    )
+def _absent_patch(corner: tuple[float, float] = (0.0, 0.0), width: float = 1.0, height: float = 1.0) -> Patch:
+    return Rectangle(corner, width, height, facecolor="none", edgecolor=MUTED, hatch="//////", linewidth=0.4, zorder=0)

@@ -107,15 +107,12 @@ def problems(suite: Suite) -> list[tuple[str, int, int]]:
     return sorted(found, key=lambda each: each[1])
 
 
-def export_mps(
-    suite: str, folder: str | os.PathLike[str], progress: Callable[[Path], None] | None = None
-) -> tuple[Path, ...]:
+def export_mps(suite: str, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     """Write every linear program of a suite in free MPS format, exactly as solvers of linear programs receive it.
 
     Args:
         suite: "small", "medium" or "large".
         folder: Folder of the files, created if missing.
-        progress: Function that is called with the path of each file.
 
     Returns:
         The files, one for each problem or pair of rows.
@@ -145,8 +142,6 @@ def export_mps(
             path = folder / f"{stem}.mps"
             write_file(path, (line.encode() for line in lines))
             written.append(path)
-            if progress is not None:
-                progress(path)
     return tuple(written)
 
 

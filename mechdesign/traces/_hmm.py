@@ -142,8 +142,8 @@ def logarithm(probabilities: Floats) -> Floats:
         return np.log(probabilities)
 
 
-def as_chain(transition: Transition, path: str = "transition") -> MarkovChain | VaryingChain:
-    """Return the checked chain, or a `VaryingChain` for several matrices; the paths of errors begin with `path`."""
+def as_chain(transition: Transition) -> MarkovChain | VaryingChain:
+    """Return the checked chain, or a `VaryingChain` for several matrices."""
     if isinstance(transition, MarkovChain | VaryingChain):
         return transition
     several = isinstance(transition, Sequence) and any(isinstance(each, MarkovChain) for each in transition)
@@ -152,17 +152,17 @@ def as_chain(transition: Transition, path: str = "transition") -> MarkovChain | 
             return VaryingChain.of(transition)  # type: ignore[arg-type]
         return MarkovChain(as_array(transition, "matrix"))
     except InputError as error:
-        raise rename_path(error, path, error.path.split("[")[0]) from error
+        raise rename_path(error, "transition", error.path.split("[")[0]) from error
 
 
-def as_initial(initial: Prior | ArrayLike, n: int, path: str = "initial") -> Prior:
-    """Return a checked distribution over n states; the paths of errors begin with `path`."""
+def as_initial(initial: Prior | ArrayLike, n: int) -> Prior:
+    """Return a checked distribution over n states."""
     try:
         prior = initial if isinstance(initial, Prior) else Prior(as_array(initial, "prior"))
     except InputError as error:
-        raise rename_path(error, path, "prior") from error
+        raise rename_path(error, "initial", "prior") from error
     if len(prior) != n:
-        raise InputError(path, "has the wrong number of states", value=len(prior), bound=f"{n} states")
+        raise InputError("initial", "has the wrong number of states", value=len(prior), bound=f"{n} states")
     return prior
 
 
