@@ -1,9 +1,9 @@
 """Figures of designs for papers and notebooks, as Matplotlib figures independent of pyplot and the user's settings.
 
-Each function takes a `mechdesign.Design`, or any object with a `problem`, a `channel` and a `certificate`. Each
-function returns a `matplotlib.figure.Figure`. `save_figure` writes a figure in the format of the file's suffix, with
-reproducible bytes. If the secrets have places, the figures are maps, and otherwise bars. The report of a design
-(`mechdesign.Design.save`) contains the same figures with interactive maps.
+Each function takes a `mechdesign.Design`, or what its figure shows, and returns a `matplotlib.figure.Figure`.
+`save_figure` writes a figure in the format of the file's suffix, with reproducible bytes. If the secrets have places,
+the figures are maps, and otherwise bars. The report of a design (`mechdesign.Design.save`) contains the same figures
+with interactive maps.
 
 >>> import mechdesign as md
 >>> distance = md.distances.euclidean(square := md.Domain.grid(2, 2, 2.0, 2.0))
@@ -14,7 +14,7 @@ reproducible bytes. If the secrets have places, the figures are maps, and otherw
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import networkx as nx
 from numpy.typing import ArrayLike
@@ -24,35 +24,14 @@ from mechdesign.base._arrays import as_array, as_indices
 from mechdesign.base._check import as_integer, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
+from mechdesign.synthesis._result import Design
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from mechdesign.certify._certificate import Certificate
-    from mechdesign.model._channel import Channel
-    from mechdesign.model._problem import Problem
-
-
-class Designed(Protocol):
-    """The attributes of a design that figures need."""
-
-    @property
-    def problem(self) -> Problem: ...
-    @property
-    def channel(self) -> Channel: ...
-    @property
-    def certificate(self) -> Certificate: ...
-
-
-def _require_design(design: object) -> None:
-    """Raise `InputError` unless an object has a problem, a channel and a certificate."""
-    if isinstance(design, type) or not all(hasattr(design, name) for name in ("problem", "channel", "certificate")):
-        bound = "a Design, or an object with its problem, channel and certificate"
-        raise InputError("design", "is of another kind", value=type(design).__name__, bound=bound)
-
 
 @in_own_arithmetic
-def prior(design: Designed) -> Figure:
+def prior(design: Design) -> Figure:
     """Show the prior of the secrets, on a map or as bars; secrets of probability 0 are hatched.
 
     Args:
@@ -67,14 +46,14 @@ def prior(design: Designed) -> Figure:
         >>> prior(md.design(problem)).get_suptitle()
         'Half of the prior is on 1 of 2 secrets'
     """
-    _require_design(design)
+    require_kind(design, Design, "design", "a Design")
     from mechdesign.report._channel_figures import prior_picture
 
     return prior_picture(design.problem.prior, design.problem.secrets)
 
 
 @in_own_arithmetic
-def answers(design: Designed, count: int = 6) -> Figure:
+def answers(design: Design, count: int = 6) -> Figure:
     """Show the probability of each answer for the most likely secrets.
 
     Args:
@@ -90,7 +69,7 @@ def answers(design: Designed, count: int = 6) -> Figure:
         >>> len(answers(md.design(problem), count=1).axes)
         1
     """
-    _require_design(design)
+    require_kind(design, Design, "design", "a Design")
     count = as_integer(count, "count", 1)
     from mechdesign.model._problem_words import answers
     from mechdesign.report._channel_figures import outputs_picture
@@ -100,7 +79,7 @@ def answers(design: Designed, count: int = 6) -> Figure:
 
 
 @in_own_arithmetic
-def errors(design: Designed) -> Figure:
+def errors(design: Design) -> Figure:
     """Show the expected error of the optimal attack for each secret, on a map or as bars, and against the prior.
 
     Args:
@@ -115,7 +94,7 @@ def errors(design: Designed) -> Figure:
         >>> errors(md.design(problem)).get_suptitle()[:34]
         'The best attack is off by 0.25 on '
     """
-    _require_design(design)
+    require_kind(design, Design, "design", "a Design")
     from mechdesign.measures import attack
     from mechdesign.model._problem_words import attack_measure
     from mechdesign.report._channel_figures import error_picture
@@ -126,7 +105,7 @@ def errors(design: Designed) -> Figure:
 
 
 @in_own_arithmetic
-def costs(design: Designed) -> Figure:
+def costs(design: Design) -> Figure:
     """Show the certified cost, its lower bound, and the costs of reference mechanisms on one axis.
 
     Args:
@@ -141,7 +120,7 @@ def costs(design: Designed) -> Figure:
         >>> costs(md.design(problem)).axes[0].get_xlabel()
         'expected cost'
     """
-    _require_design(design)
+    require_kind(design, Design, "design", "a Design")
     from mechdesign.measures._baselines import baselines, reference_costs
     from mechdesign.model._problem_words import cost_measure
     from mechdesign.report._channel_figures import cost_picture
@@ -159,7 +138,7 @@ def costs(design: Designed) -> Figure:
 
 
 @in_own_arithmetic
-def requirements(design: Designed) -> Figure:
+def requirements(design: Design) -> Figure:
     """Show the realised value of each requirement as a share of its nominal value.
 
     Args:
@@ -174,7 +153,7 @@ def requirements(design: Designed) -> Figure:
         >>> requirements(md.design(problem)).get_suptitle()
         'The requirement holds with room to spare'
     """
-    _require_design(design)
+    require_kind(design, Design, "design", "a Design")
     from mechdesign.report._channel_figures import requirements_picture
     from mechdesign.report._design_tables import list_requirement_bars
 

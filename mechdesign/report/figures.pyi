@@ -1,4 +1,3 @@
-from ._design_figures import Designed as Designed
 from ._design_figures import answers as answers
 from ._design_figures import costs as costs
 from ._design_figures import errors as errors

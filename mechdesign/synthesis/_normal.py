@@ -1,4 +1,4 @@
-"""The normal form of a problem, and the interface of reductions.
+"""The normal form of a problem.
 
 A problem is solved by a chain of reductions, which are undone in reverse order:
 
@@ -20,9 +20,7 @@ The verifier does not use these limits: it compares the integers themselves (`me
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sparse
@@ -190,19 +188,6 @@ def _group_secrets(
         order, parents = csgraph.breadth_first_order(graph, root, directed=False)
         ties.extend((s, p, *edges[s, p]) for s, p in ((int(s), int(parents[s])) for s in order[:0:-1]))
     return labels, tuple(ties)
-
-
-Given = TypeVar("Given", contravariant=True)
-Program = TypeVar("Program", covariant=True)
-Solution = TypeVar("Solution", contravariant=True)
-Answer = TypeVar("Answer", covariant=True)
-
-
-class Reduction(Protocol[Given, Program, Solution, Answer]):
-    """A reduction of a problem to a program, with an inverse that maps solutions back to answers."""
-
-    def apply(self, given: Given) -> tuple[Program, Callable[[Solution], Answer]]:
-        """Return the program and the inverse, a function from solutions of the program to answers."""
 
 
 @dataclass(frozen=True, eq=False)
