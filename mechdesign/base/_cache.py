@@ -39,7 +39,7 @@ from mechdesign.base._warnings import warn
 
 VARIABLE = "MECHDESIGN_CACHE"
 
-KINDS = ("loss-function-1", "cost-curve-1")
+KINDS = ("loss-function-1",)
 """The kinds of results, with the version of their format. Only files of these kinds are listed and removed."""
 
 MAX_REMEMBERED = 64

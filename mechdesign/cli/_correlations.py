@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mechdesign.base import _warnings as warned
 from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError, SmoothedChainWarning
@@ -61,30 +61,18 @@ def _read_loss(path: Path, name: str) -> LossFunction:
         return LossFunction(chain, path=place)
 
 
-class MixtureLosses(NamedTuple):
-    """Backward and forward loss function if rows of ends are assumed to mix other rows, and a note on the ends."""
-
-    before: LossFunction | None
-    after: LossFunction | None
-    note: str
-
-    @property
-    def losses(self) -> tuple[LossFunction | None, LossFunction | None]:
-        """The backward loss function, then the forward one."""
-        return self.before, self.after
+_Losses = tuple["LossFunction | None", "LossFunction | None"]
 
 
-def remove_smoothing(
-    before: LossFunction | None, after: LossFunction | None
-) -> tuple[LossFunction | None, LossFunction | None] | None:
+def _remove_smoothing(before: LossFunction | None, after: LossFunction | None) -> _Losses | None:
     """Return the loss functions of the matrices before smoothing, or None if neither matrix was smoothed."""
     if not any(loss is not None and loss.smoothed is not None for loss in (before, after)):
         return None
     return None if before is None else before.unsmoothed, None if after is None else after.unsmoothed
 
 
-def apply_mixture(before: LossFunction | None, after: LossFunction | None) -> MixtureLosses | None:
-    """Return the loss functions under the assumption "mixture", or None if it changes neither of them."""
+def _apply_mixture(before: LossFunction | None, after: LossFunction | None) -> tuple[_Losses, str] | None:
+    """Return the loss functions under the assumption "mixture" and a note, or None if it changes neither of them."""
     found = [None if loss is None else loss.under_mixture() for loss in (before, after)]
     if all(loss is other for loss, other in zip((before, after), found, strict=True)):
         return None
@@ -100,7 +88,7 @@ def apply_mixture(before: LossFunction | None, after: LossFunction | None) -> Mi
     )
     if stopped and all(loss.stopped_by_ends for loss in stopped):
         note += ". Only because of the ends, no budget holds over an infinite horizon"
-    return MixtureLosses(found[0], found[1], note)
+    return (found[0], found[1]), note
 
 
 def compare_assumptions(
@@ -110,12 +98,13 @@ def compare_assumptions(
 ) -> dict[str, _Found]:
     """Return further results: under "mixture" if it changes a loss function, and without smoothing if it was used."""
     found = {}
-    if (other := apply_mixture(before, after)) is not None:
-        with suppress_warnings():
-            found["mixture"] = compute(*other.losses)
-        say_note(other.note)
-    if (seen := remove_smoothing(before, after)) is not None:
-        with suppress_warnings():
+    if (other := _apply_mixture(before, after)) is not None:
+        losses, note = other
+        with _suppress_warnings():
+            found["mixture"] = compute(*losses)
+        say_note(note)
+    if (seen := _remove_smoothing(before, after)) is not None:
+        with _suppress_warnings():
             found["by the counts alone"] = compute(*seen)
     return found
 
@@ -130,7 +119,7 @@ def warnings_once() -> Iterator[None]:
 
 
 @contextmanager
-def suppress_warnings() -> Iterator[None]:
+def _suppress_warnings() -> Iterator[None]:
     """Suppress warnings about budgets and correlations, because they were shown for the given assumptions."""
     with warned.suppress_warnings(BudgetWarning, CorrelationWarning):
         yield
@@ -151,5 +140,5 @@ def save_figure(path: Path | None, draw: Callable[[Any], Any]) -> None:
     from mechdesign.report import _leakage_figures as leakage_figures
     from mechdesign.report import _style as style
 
-    with suppress_warnings():
+    with _suppress_warnings():
         style.save_figure(draw(leakage_figures), path)

@@ -1,29 +1,22 @@
-"""``mechdesign design``, for one design or a schedule."""
+"""``mechdesign design``."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from mechdesign.base._deadline import promising
 from mechdesign.base._errors import ReportError
 from mechdesign.certify._bundle import CERTIFICATE
-from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import example_option, memory_option, read_specification, show_values_option
 from mechdesign.cli._console import (
     STALLED,
     STOPPED,
     Text,
-    at_least,
-    at_most,
     certificate_tables,
     load_pictures,
     output,
@@ -33,133 +26,18 @@ from mechdesign.cli._console import (
     say_private,
     show_next,
     show_verdict,
-    table,
 )
 from mechdesign.model._locate import DEGREES, PLANE
 from mechdesign.model._origin import Origin
 from mechdesign.solve._contract import Status
 from mechdesign.specification._read import Source
-from mechdesign.synthesis._folders import (
-    SCHEDULE,
-    SET,
-    check_schedule_target,
-    check_target,
-    find_unused_folders,
-    folder_name,
-)
+from mechdesign.synthesis._folders import SET, check_target
 from mechdesign.synthesis._settings import Rows
 
 if TYPE_CHECKING:
-    from mechdesign.certify._certificate import Certificate
-    from mechdesign.data._budgets import Schedule
     from mechdesign.specification._specification import Specification
     from mechdesign.synthesis._result import Design, SolveSummary
     from mechdesign.synthesis._settings import SolveSettings
-
-
-def design_schedule(
-    given: Specification,
-    schedule: Schedule,
-    changed: Mapping[str, Any],
-    folder: str,
-    report: bool,
-    as_json: bool,
-    *,
-    force: bool,
-    overwrite: bool,
-) -> bool:
-    """Design, certify and write a channel for each distinct ε, then the schedule, and show a summary.
-
-    Return whether all designs have narrow brackets, which means that no search stalled.
-
-    Each bundle is written as soon as its design is done, and the schedule is written last. An interruption raises
-    `SolverInterruptedError` before the schedule is written. A channel of an unfinished search is not written.
-    """
-    check_schedule_target(folder, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
-    _prepare(given, report)
-    from mechdesign.synthesis._result import has_stalled
-
-    save = _with_page if report else None
-    certificates: dict[Fraction, Certificate] = {}
-    settings, whole = replace(given.settings, **changed), True
-    with progress() as live, promising("keeping the designs that are finished"):
-        for epsilon, made in given.save_designs(folder, save=save, force=force, **changed, progress=live):
-            say_gap(made, changed.get("tolerance", given.settings.tolerance), f"{folder_name(epsilon)}: ")
-            certificates[epsilon] = made.certificate
-            whole = whole and not has_stalled(made, settings)
-    say_private(next(given.problems()), given.origin)
-    if schedule.left_out:
-        say_note(f"releases with an ε of 0 are left out and have no design: {_ranges(schedule.left_out)}")
-    unused = find_unused_folders(folder, schedule)
-    if unused:
-        say_note(f"{folder} still contains designs that this schedule does not use: {', '.join(unused)}")
-    if as_json:
-        click.echo(json.dumps([_design_to_json(schedule, *pair) for pair in certificates.items()], indent=2))
-    else:
-        _show_schedule(given, schedule, certificates, folder)
-    return whole
-
-
-def _prepare(given: Specification, report: bool) -> None:
-    """Load the modules that draw the page, and print the notes on a specification."""
-    if report:
-        load_pictures("mechdesign.report._design_page")
-    for note in given.notes:
-        say_note(note)
-
-
-def _with_page(made: Design, folder: Path) -> None:
-    from mechdesign.report import _saving as saving
-
-    saving.save(made, folder)
-
-
-def _design_to_json(schedule: Schedule, epsilon: Fraction, certificate: Certificate) -> dict[str, Any]:
-    return {
-        "epsilon": exact_text(epsilon),
-        "steps": schedule.steps(epsilon),
-        "folder": folder_name(epsilon),
-        "certificate": certificate.to_json(),
-    }
-
-
-def _show_schedule(
-    given: Specification, schedule: Schedule, certificates: Mapping[Fraction, Certificate], folder: str
-) -> None:
-    from mechdesign.model._problem_words import cost_measure
-
-    unit = cost_measure(next(given.problems())).unit
-    console = output()
-    console.print(Text(given.title or "Privacy mechanisms", "bold"))
-    releases = len(schedule.epsilons) - len(schedule.left_out)
-    console.print(f"{releases} release{'s' * (releases > 1)}, {len(certificates)} distinct ε\n")
-    objective = next(iter(certificates.values())).objective
-    cost = f"{objective} cost" + (f", {unit}" if unit else "")
-    shown = table(
-        "ε", "releases", cost, "no less than", "relative gap", "folder", numbers=(cost, "no less than", "relative gap")
-    )
-    for epsilon, certificate in certificates.items():
-        reached = certificate.expected_cost if objective == "expected" else certificate.worst_cost
-        shown.add_row(
-            exact_text(epsilon),
-            _ranges(schedule.steps(epsilon)),
-            at_most(reached),
-            at_least(certificate.lower_bound),
-            f"{certificate.relative_gap:.3g}",
-            folder_name(epsilon),
-        )
-    console.print(shown)
-    console.print("\nThe privacy of each ε is certified; the joint leakage α of the releases is not", soft_wrap=True)
-    console.print(f"files     {folder}: {SCHEDULE} with the steps, and a folder for each ε", soft_wrap=True)
-
-
-def _ranges(steps: Sequence[int]) -> str:
-    """Return ascending numbers as text with joined runs: 0, 2–5, 9."""
-    parts = []
-    for _, run in itertools.groupby(enumerate(steps), lambda pair: pair[1] - pair[0]):
-        members = [step for _, step in run]
-        parts.append(f"{members[0]}" if len(members) == 1 else f"{members[0]}–{members[-1]}")
-    return ", ".join(parts)
 
 
 _DEFAULT = "city"
@@ -213,9 +91,6 @@ def design(
     Under policy graphs (kind = "graph") answers stay in the connected component of the secret. Secrets without an edge
     are rejected, unless the [policy] table allows them; `mechdesign policy` shows the graph.
 
-    If SPEC.toml takes its ε from a file of budgets, there is a design for each distinct ε in DIR/epsilon-…, with the
-    same settings. DIR/schedule.csv lists the design of each release.
-
     A prior that was counted in data is private: DIR and its report reveal the exact counts to everyone who receives
     them. `mechdesign export DIR --without-prior` writes a folder without the prior.
 
@@ -238,13 +113,11 @@ def design(
     # Report errors of the specification before the folder is checked.
     given.check_size(settings)
     given.check()
-    if given.schedule is not None:
-        whole = design_schedule(
-            given, given.schedule, changed, folder, report, as_json, force=force, overwrite=overwrite
-        )
-        click.get_current_context().exit(0 if whole else STALLED)
     check_target(folder, force, overwrite, Origin(given.kept_text, name=given.name))
-    _prepare(given, report)
+    if report:
+        load_pictures("mechdesign.report._design_page")
+    for note in given.notes:
+        say_note(note)
     with progress() as live:
         made = given.design(**changed, progress=live)
     certified = time.perf_counter()

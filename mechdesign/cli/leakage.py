@@ -260,7 +260,7 @@ def chain(
     """
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.data._chain_counts import CHAIN_COUNTS
-    from mechdesign.specification._derived import chain_files
+    from mechdesign.specification._chain_files import chain_files
 
     ours = ("forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS)
     check_folder(folder, lambda entry: entry.name in ours, "a chain")

@@ -60,7 +60,7 @@ def policy(
     for folder in filter(None, (directory, plot and plot.parent)):
         check_writable(folder)
     given = read_specification(specification, example, "policy")
-    problem, asked = next(given.problems()), given.policy
+    problem, asked = given.problem(), given.policy
     assert problem.secrets is not None
     for note in given.notes:
         say_note(note)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -13,21 +11,11 @@ import numpy as np
 
 from mechdesign.base._errors import CertificateError, UnverifiedError
 from mechdesign.certify._bundle import Bundle, inspect
-from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._exact import exact_text
 from mechdesign.certify._memory import MEMORY_GIB
-from mechdesign.certify._stated import FORMS
 from mechdesign.certify._verify import Verified, prove
-from mechdesign.cli._console import Text, at_least, at_most, certificate_tables, output, show_verdict, table
+from mechdesign.cli._console import Text, certificate_tables, output, show_verdict, table
 from mechdesign.model._requirements._extensions import finding_extensions
-from mechdesign.synthesis._folders import SCHEDULE, is_schedule, read_scheduled, require_design
-
-UNPROVED_ALPHA = (
-    "The joint leakage of the releases, the α of their budgets, is not proved here. This leakage depends on a "
-    "transition matrix, which these files do not contain: `mechdesign leakage` computes it from that matrix and "
-    "the budgets."
-)
-"""Note that the verified designs of a schedule do not prove the joint leakage of its releases."""
+from mechdesign.synthesis._folders import require_design
 
 
 @click.command()
@@ -53,17 +41,13 @@ def verify(folder: Path, as_json: bool, memory: float, extensions: bool) -> None
     proved; the output lists those that the bundle contains.
 
     The exit code is 0 if all claims hold, and 1 otherwise, with the reason and the worst pair of secrets. If nothing
-    was verified, the exit code is 2 (there is no readable bundle) or 3 (more memory is needed). For a schedule, all
-    designs and their ε are verified, but not the joint leakage of its releases, the α of its budgets.
+    was verified, the exit code is 2 (there is no readable bundle) or 3 (more memory is needed).
     """
     with finding_extensions(extensions):
         _verify(folder, as_json, memory)
 
 
 def _verify(folder: Path, as_json: bool, memory: float) -> None:
-    if is_schedule(folder):
-        _verify_schedule(folder, as_json, memory)
-        return
     require_design(folder)
     found, verified = _prove_bundle(folder, as_json, memory)
     if as_json:
@@ -90,103 +74,6 @@ def _prove_bundle(folder: Path, as_json: bool, memory: float) -> tuple[Bundle, V
             pair = None if error.pair is None else list(error.pair)
             click.echo(json.dumps({"holds": False, "reason": reason, "pair": pair}, indent=2))
         raise CertificateError(f"{folder} does not verify: {reason}", error.pair) from error
-
-
-def _verify_schedule(folder: Path, as_json: bool, memory: float) -> None:
-    """Verify every design of a schedule, and its ε."""
-    found: list[VerifiedDesign] = []
-    for name, (epsilon, steps) in read_scheduled(folder).items():
-        held, verified = _prove_bundle(folder / name, as_json, memory)
-        named = tuple(FORMS[stated.kind].named for stated in held.evidence.requirements)
-        found.append(VerifiedDesign(name, epsilon, tuple(steps), verified, named))
-    places = find_scheduled_requirements(found, folder)
-    if as_json:
-        designs = [
-            {
-                "folder": design.name,
-                "epsilon": exact_text(design.epsilon),
-                "requirements": list(places),
-                "steps": list(design.steps),
-                "certificate": design.certificate.to_json(),
-                "unproved": [*design.verified.unproved, UNPROVED_ALPHA],
-            }
-            for design in found
-        ]
-        click.echo(json.dumps(designs, indent=2))
-        return
-    console = output()
-    releases = sum(len(design.steps) for design in found)
-    console.print(
-        f"{folder}: every claim of {len(found)} designs for {releases} releases verified.\n",
-        style="green",
-        soft_wrap=True,
-    )
-    first = found[0].certificate.requirements
-    kinds = ", ".join(dict.fromkeys(f"{first[place].kind} privacy" for place in places))
-    console.print(f"ε is the parameter of {kinds}.", soft_wrap=True)
-    shown = table("ε", "releases", "cost", "no less than", "folder", numbers=("releases", "cost", "no less than"))
-    for design in found:
-        bounds = (at_most(design.certificate.cost), at_least(design.certificate.lower_bound))
-        shown.add_row(exact_text(design.epsilon), str(len(design.steps)), *bounds, design.name)
-    console.print(shown)
-    if telling := [f"{each.name} ({len(each.certificate.revealed)})" for each in found if each.certificate.revealed]:
-        console.print(f"\nSecrets are revealed for certain by {', '.join(telling)}.", style="yellow", soft_wrap=True)
-    others = [checked for place, checked in enumerate(first) if place not in places]
-    if others:
-        said = ", ".join(f"{checked.kind} privacy, {checked.symbol} {checked.nominal}" for checked in others)
-        console.print(f"\n{found[0].name} also guarantees: {said}.", soft_wrap=True)
-    console.print(f"\n{UNPROVED_ALPHA}", soft_wrap=True)
-    console.print("To see all proved claims of a design, run `mechdesign verify` on its folder.")
-
-
-@dataclass(frozen=True)
-class VerifiedDesign:
-    """A verified design of a schedule: its folder, the ε of the schedule, and the releases.
-
-    `named` contains True for each requirement that is a generic claim with the name of another requirement.
-    """
-
-    name: str
-    epsilon: Fraction
-    steps: tuple[int, ...]
-    verified: Verified
-    named: tuple[bool, ...]
-
-    @property
-    def certificate(self) -> Certificate:
-        """The recomputed certificate."""
-        return self.verified.certificate
-
-
-def find_scheduled_requirements(found: Sequence[VerifiedDesign], folder: Path) -> tuple[int, ...]:
-    """Return the requirements that have the ε of the schedule in all designs.
-
-    The designs of one schedule differ only in this ε: all their other ε, radii and floors must be equal.
-
-    Raises `CertificateError` if no requirement has this ε in all designs, or if the designs differ otherwise.
-    """
-    places = set(range(len(found[0].certificate.requirements)))
-    for design in found:
-        checked = enumerate(design.certificate.requirements)
-        text = exact_text(design.epsilon)
-        places &= {place for place, each in checked if each.number == "epsilon" and each.nominal == text}
-        if not places:
-            raise CertificateError(f"{folder / design.name} verifies, but not for ε = {text}, its value in {SCHEDULE}")
-    for design in found[1:]:
-        if _others(design, places) != _others(found[0], places):
-            raise CertificateError(
-                f"{folder / design.name} and {found[0].name} verify, but do not belong to one schedule: they "
-                "differ in more than the ε of their releases"
-            )
-    return tuple(sorted(places))
-
-
-def _others(design: VerifiedDesign, places: Set[int]) -> list[object]:
-    """Return kind, nominal value and radius of each requirement; a value that may follow the schedule's ε is empty."""
-    checked = enumerate(zip(design.named, design.certificate.requirements, strict=True))
-    return [
-        (each.kind, "" if named or place in places else each.nominal, each.radius) for place, (named, each) in checked
-    ]
 
 
 def _show(found: Bundle, verified: Verified) -> None:

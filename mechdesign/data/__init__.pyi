@@ -1,9 +1,5 @@
 from ._bounds import allowing_memory as allowing_memory
-from ._budgets import Schedule as Schedule
 from ._budgets import read_budgets as read_budgets
-from ._budgets import read_cost_curves as read_cost_curves
-from ._budgets import read_exact_budgets as read_exact_budgets
-from ._budgets import read_weights as read_weights
 from ._budgets import write_budgets as write_budgets
 from ._layout import reading_as as reading_as
 from ._left_out import LeftOut as LeftOut

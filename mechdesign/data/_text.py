@@ -312,17 +312,9 @@ def is_number(text: str) -> bool:
 
 
 def read_numbers(path: Path, name: str, delimiter: str | None = None) -> Floats:
-    """Return the numbers in column `name`, float64 of shape (rows,)."""
-    return numbers_in(read_columns(path, [name], delimiter)[name], path, name)
-
-
-def numbers_in(texts: Sequence[str], path: Path, column: str, largest: float = float("inf")) -> Floats:
-    """Return the numbers in the texts of a column, float64 of shape (rows,); infinities and NaN are accepted.
-
-    `largest` is an upper bound on the numbers, which helps to recognise decimal commas.
-    """
-    plain = plain_numbers(texts, path, column, largest)
-    return np.array([number(text, f"{path}, row {row}, column {column}") for row, text in enumerate(plain, 1)])
+    """Return the numbers in column `name`, float64 of shape (rows,); infinities and NaN are accepted."""
+    plain = plain_numbers(read_columns(path, [name], delimiter)[name], path, name)
+    return np.array([number(text, f"{path}, row {row}, column {name}") for row, text in enumerate(plain, 1)])
 
 
 def plain_numbers(texts: Sequence[str], path: Path, column: str, largest: float = float("inf")) -> list[str]:

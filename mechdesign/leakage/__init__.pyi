@@ -12,7 +12,6 @@ from . import cao2019 as cao2019
 from ._accountant import Accountant as Accountant
 from ._best_budgets import BestBudgets as BestBudgets
 from ._best_budgets import best_budgets as best_budgets
-from ._budget_program import CostCurve as CostCurve
 from ._budgets import allocate_budget as allocate_budget
 from ._budgets import constant_budget as constant_budget
 from ._correlations import Candidates as Candidates

@@ -106,7 +106,7 @@ def best_budgets(
         The budgets with their cost and lower bound.
 
     Raises:
-        InputError: An argument is not valid (see `CostCurve`), or the correlations are `Candidates`.
+        InputError: An argument is not valid, or the correlations are `Candidates`.
 
     >>> curve = ([0.0, 1.0, 2.0], [1.0, 0.4, 0.3])
     >>> best = best_budgets(1.0, [curve, curve, ([0.0], [0.0])], backward=[[0.8, 0.2], [0.2, 0.8]])

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base._arrays import Floats, as_array, as_floats, as_nonnegative, require
+from mechdesign.base._arrays import Floats, as_nonnegative, require
 from mechdesign.base._errors import InputError
 from mechdesign.leakage._loss import LossFunction
 
@@ -41,7 +41,6 @@ class CostCurve:
     Attributes:
         epsilons: Budgets in nats, rising, shape (k,).
         costs: Cost of the release at each budget, in any unit, not rising, shape (k,).
-        cached: Whether `cost_curve` found it in the cache.
 
     >>> CostCurve(np.array([0.0, 1.0]), np.array([4.0, 2.0])).at(0.5).item()
     3.0
@@ -49,14 +48,8 @@ class CostCurve:
 
     epsilons: Floats
     costs: Floats
-    cached: bool = False
 
-    def __post_init__(self) -> None:
-        """Keep copies of the arrays."""
-        for name in ("epsilons", "costs"):
-            object.__setattr__(self, name, as_floats(getattr(self, name), name, "(k,)"))
-
-    def at(self, epsilon: ArrayLike) -> Floats:
+    def at(self, epsilon: float | Floats) -> Floats:
         """Return the cost at one or several budgets.
 
         Args:
@@ -65,7 +58,7 @@ class CostCurve:
         Returns:
             The costs, of the shape of `epsilon`.
         """
-        return np.asarray(np.interp(as_array(epsilon, "epsilon", np.float64), self.epsilons, self.costs))
+        return np.asarray(np.interp(epsilon, self.epsilons, self.costs))
 
     def least(self, epsilon: float) -> float:
         """Return the least budget with the same cost as `epsilon`, which is smaller only where the curve is flat.
@@ -103,8 +96,6 @@ def as_curves(costs: Iterable[Sequence[ArrayLike]], alpha: float) -> tuple[CostC
 
 
 def _curve(points: Sequence[ArrayLike], path: str, alpha: float) -> CostCurve:
-    if isinstance(points, CostCurve):
-        points = (points.epsilons, points.costs)
     try:
         epsilons, values = points
     except (TypeError, ValueError) as error:

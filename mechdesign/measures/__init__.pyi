@@ -3,7 +3,6 @@ from ._audit import Audit as Audit
 from ._audit import DistanceLoss as DistanceLoss
 from ._audit import PairLoss as PairLoss
 from ._audit import audit as audit
-from ._cost_curve import cost_curve as cost_curve
 from ._tight import Rows as Rows
 from ._tight import Tight as Tight
 from ._tight import Witness as Witness

@@ -15,11 +15,9 @@ from ._domain import BoundingBox as BoundingBox
 from ._domain import Domain as Domain
 from ._domain import Grid as Grid
 from ._domain import GridPart as GridPart
-from ._grammar import BudgetsFile as BudgetsFile
 from ._grammar import CountsFile as CountsFile
 from ._grammar import Distance as Distance
 from ._grammar import EdgesFile as EdgesFile
-from ._grammar import Epsilon as Epsilon
 from ._grammar import GraphTable as GraphTable
 from ._grammar import MatrixFile as MatrixFile
 from ._grammar import PlacesFile as PlacesFile

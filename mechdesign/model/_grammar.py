@@ -7,9 +7,8 @@ the grammar, and appear in the JSON schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -319,55 +318,6 @@ class CategoriesFile(Table, frozen=True):
     delimiter: Delimiter = None
     decimal: DecimalSign = None
     encoding: Encoding = None
-
-
-class BudgetsFile(Table, frozen=True):
-    """A file with the ε of each successive release; the specification then describes one problem for each distinct ε.
-
-    The budgets bound the leakage of releases in which ε holds for every pair of secrets. A requirement meets this
-    condition with ``distance = "hamming"`` (a distance of at most 1), a radius that covers all pairs, or a complete
-    graph.
-
-    Attributes:
-        budgets: A file with the columns ``step`` and ``epsilon``.
-
-    >>> BudgetsFile(budgets="budgets.csv").budgets
-    'budgets.csv'
-    """
-
-    budgets: Annotated[
-        str,
-        says(
-            "a file with the columns ``step`` and ``epsilon``, in the format of `mechdesign budget -o`; all ε are "
-            "positive."
-        ),
-    ]
-
-
-if TYPE_CHECKING:
-    Epsilon = Fraction
-else:
-
-    class Epsilon(Either):
-        """An exact number, or a file of budgets with one problem for each distinct budget.
-
-        >>> isinstance(Fraction(1, 2), Epsilon), isinstance("0.5", Epsilon)
-        (True, False)
-        """
-
-        choices = (Fraction, BudgetsFile)
-
-        @staticmethod
-        def kind_of(value: object) -> type:
-            """Return the type to which a value of a specification is converted.
-
-            Args:
-                value: The value, as read from TOML or JSON.
-
-            Returns:
-                `BudgetsFile` for a table, otherwise `Fraction`.
-            """
-            return BudgetsFile if isinstance(value, Mapping) else Fraction
 
 
 Edges = Annotated[

@@ -104,7 +104,6 @@ def leakage_allocation(
     steps: int,
     backward: Correlation = None,
     forward: Correlation = None,
-    best: ArrayLike | None = None,
 ) -> Figure:
     """Show ways to divide a leakage of α over the releases, and the leakage of each way (Figure 8).
 
@@ -116,7 +115,6 @@ def leakage_allocation(
         steps: Number of releases T.
         backward: Backward correlation: a transition matrix, a `LossFunction`, or None without correlation.
         forward: Forward correlation: a transition matrix, a `LossFunction`, or None without correlation.
-        best: Budgets for comparison, such as the result of `best_budgets`, shape (T,). Budgets of 0 are not drawn.
 
     Returns:
         The figure.
@@ -131,8 +129,6 @@ def leakage_allocation(
     constant = np.full(steps, constant_budget(alpha, backward, forward))
     allocated = allocate_budget(alpha, steps, backward, forward)
     budgets = [("the same ε for all (Algorithm 7)", constant), ("more at both ends (Algorithm 8)", allocated)]
-    if best is not None:
-        budgets.append(("least cost", as_budgets(best, "best")))
     _lines(panels[0], time, budgets)
     panels[0].set_yscale("log", nonpositive="mask")
     panels[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -1,8 +1,8 @@
-"""Design channels under ``[policy]``, read schedules, and predict the size of programs."""
+"""Design channels under ``[policy]``, and predict the size of programs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,9 +13,7 @@ import numpy as np
 from msgspec import structs
 
 from mechdesign.base._errors import InfeasibleError, InputError, SpecificationError
-from mechdesign.data._budgets import Schedule, read_exact_budgets
 from mechdesign.model._domain import Domain, Grid
-from mechdesign.model._grammar import BudgetsFile, Table
 from mechdesign.model._locate import Lattice
 from mechdesign.model._requirements._kinds import kind_of
 from mechdesign.model._requirements._requirement import Requirement
@@ -144,42 +142,6 @@ def _rename_arguments(given: Collection[str]) -> Iterator[None]:
             shows = "; `mechdesign policy` shows them" if of_graph else ""
             error.remedy = error.remedy.replace("isolated=", "[policy] isolated = ") + shows
         raise
-
-
-def schedule_place(privacy: Sequence[Table]) -> int | None:
-    """Return the index of the ``[[privacy]]`` table with ε from a file, or None; raise an error for two such tables."""
-    places = [place for place, table in enumerate(privacy) if isinstance(getattr(table, "epsilon", 0), BudgetsFile)]
-    if len(places) > 1:
-        raise SpecificationError(
-            ("privacy", places[1], "epsilon"),
-            f"comes from a file, and so does privacy[{places[0]}].epsilon",
-            bound="a file of budgets in at most one requirement",
-            remedy="write a number in all other requirements",
-        )
-    return places[0] if places else None
-
-
-def read_schedule(table: BudgetsFile, source: Source) -> Schedule:
-    """Return the schedule in the file that ``epsilon = { budgets = "…" }`` at `source` names.
-
-    A budget of 0 skips the release. Raises `SpecificationError` if the file cannot be read, or skips all releases.
-    """
-    file = source.folder / table.budgets
-    try:
-        epsilons = read_exact_budgets(file)
-    except InputError as error:
-        problem = f"{error.path} {error.problem}"
-        raise source.error("budgets", problem, value=error.value, bound=error.bound, remedy=error.remedy) from error
-    schedule = Schedule(epsilons)
-    if not schedule.distinct:
-        raise source.error(
-            "budgets",
-            f"{file} skips all releases",
-            value=f"{len(epsilons)} budgets of 0",
-            bound="at least one budget greater than 0",
-            remedy="a budget of 0 skips a release; budgets for a smoothed matrix are positive",
-        )
-    return schedule
 
 
 # A prior from data of these kinds has no symmetries; any other prior may have some.

@@ -109,8 +109,8 @@ def _remove_nulls(value: Any) -> Any:
     return kept
 
 
-# Keys whose value names a data file or a folder of data.
-_FILES = ("path", "budgets")
+# The key whose value names a data file or a folder of data.
+_FILE = "path"
 # Keys whose value is a list of names of data files.
 _LISTS = ("paths",)
 # Keys that a sweep cannot vary.
@@ -161,7 +161,7 @@ def files(data: object) -> Iterator[str]:
     """Yield the names of all data files and folders in the tables of a specification."""
     if isinstance(data, Mapping):
         for key, value in data.items():
-            if key in _FILES and isinstance(value, str):
+            if key == _FILE and isinstance(value, str):
                 yield value
             elif key in _LISTS and isinstance(value, list):
                 yield from value

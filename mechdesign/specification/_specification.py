@@ -6,8 +6,6 @@ names are relative to the folder of the specification. `mechdesign.specification
 schema. The other modules of this folder define and read the tables.
 
 ``epsilon``, ``radius``, ``minimum`` and ``delta`` are exact: 0.1 is one tenth, and a string such as "1/3" is accepted.
-In one ``[[privacy]]`` table, ``epsilon = { budgets = "budgets.csv" }`` reads the ε of successive releases from a file.
-The specification then describes one problem for each distinct ε.
 """
 
 from __future__ import annotations
@@ -17,33 +15,26 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from msgspec import structs
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import as_path, require_kind
 from mechdesign.base._deadline import ProgressCallback
 from mechdesign.base._errors import (
     InputError,
-    MetricWarning,
-    SolverInterruptedError,
     SpecificationError,
 )
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
-from mechdesign.base._warnings import suppress_warnings
 from mechdesign.certify._texts import require_plain, require_plain_texts
-from mechdesign.data._budgets import Schedule
 from mechdesign.data._layout import withholding
 from mechdesign.data._left_out import MOST_LEFT_OUT
 from mechdesign.data._resampling import Sampling
 from mechdesign.data._states import States, Steps, as_steps
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.model._disclosure import describe_disclosure
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Raw
 from mechdesign.model._origin import Origin
@@ -51,9 +42,7 @@ from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._kinds import look_for_kinds
-from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.solve._contract import Status
-from mechdesign.specification._designs import check_solver, design_problem, predict_size, read_schedule, schedule_place
+from mechdesign.specification._designs import check_solver, design_problem, predict_size
 from mechdesign.specification._document import Document, SolverTable, read_document
 from mechdesign.specification._domains import build_domain, build_observables, doubts_of
 from mechdesign.specification._ledgers import open_ledger
@@ -163,26 +152,14 @@ class Specification:
             The problem.
 
         Raises:
-            SpecificationError: A key is wrong, or the specification has several ε, see `problems`.
+            SpecificationError: A key is wrong.
             InfeasibleError: A floor is higher than any channel reaches.
         """
-        return self._single("problems()")
+        return self._problem
 
     def check(self) -> None:
         """Raise an error if a key is wrong, without solving any program."""
-        _ = self._first, self.policy_settings
-
-    def problems(self) -> Iterator[Problem]:
-        """Yield the problem, or one problem for each distinct ε of a file of budgets, in order.
-
-        All errors in the specification are raised before the first problem is yielded.
-        """
-        yield self._first
-        for epsilon in self.schedule.distinct[1:] if self.schedule is not None else ():
-            # The same warnings about distances were already given for the first problem.
-            with suppress_warnings(MetricWarning):
-                made = self._problem(epsilon)
-            yield made
+        _ = self._problem, self.policy_settings
 
     def design(self, **changed: Any) -> Design:
         """Design and certify the least-cost channel, with policy graphs treated according to ``[policy]``.
@@ -195,7 +172,7 @@ class Specification:
             The design.
 
         Raises:
-            SpecificationError: A key is wrong, or the specification has several ε, see `designs`.
+            SpecificationError: A key is wrong.
             InfeasibleError: A floor is higher than any channel reaches.
             TooLargeError: The problem does not fit into memory; nothing was built.
             SolverError: The solver failed.
@@ -203,36 +180,15 @@ class Specification:
         Warns:
             RevealedWarning: See `mechdesign.design`.
         """
+        # Imported here, so that wrong input is refused without loading solvers.
+        from mechdesign.synthesis._isolation import warn_revealed
+
         settings = _override(self.settings, changed)
         check_solver(settings.solver, "solver" if "solver" in changed else "solver.name")
         self.check_size(settings)
-        made = design_problem(self._single("designs()"), self.policy_settings, settings, changed)
-        _warn_of_revealed(made)
+        made = design_problem(self._problem, self.policy_settings, settings, changed)
+        warn_revealed(made)
         return replace(made, origin=self.origin)
-
-    def designs(self, **changed: Any) -> Iterator[tuple[Fraction, Design]]:
-        """Yield each distinct ε of a file of budgets with its design.
-
-        Args:
-            **changed: Settings that override ``[solver]``, see `design`.
-
-        Yields:
-            Pairs of ε and the design.
-
-        Raises:
-            SolverInterruptedError: The user pressed Ctrl-C; the unfinished design is not yielded.
-        """
-        settings, schedule = _override(self.settings, changed), self._require_schedule()
-        self.check_size(settings)
-        count = len(schedule.distinct)
-        warned: tuple[str, ...] = ()
-        for number, (epsilon, problem) in enumerate(zip(schedule.distinct, self.problems(), strict=True), 1):
-            named = replace(settings, progress=_within(settings.progress, f"{number} of {count}"))
-            made = design_problem(problem, self.policy_settings, named, changed)
-            if made.status is Status.INTERRUPTED:
-                raise SolverInterruptedError(f"stopped in design {number} of {count}; earlier designs are complete")
-            warned = _warn_of_revealed(made, warned)
-            yield epsilon, replace(made, origin=self.origin)
 
     @property
     def size(self) -> Size | None:
@@ -257,39 +213,6 @@ class Specification:
         if self.size is not None:
             check_size(self.size, chosen, "domain", warn=False)
 
-    def save_designs(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        save: Callable[[Design, Path], None] | None = None,
-        force: bool = False,
-        overwrite: bool = True,
-        **changed: Any,
-    ) -> Iterator[tuple[Fraction, Design]]:
-        """Make the `designs`, save each in a separate folder as soon as it is made, and yield it with its ε.
-
-        Args:
-            folder: The parent folder. ``schedule.csv``, which maps releases to designs, is written last.
-            save: Function that writes a design into a folder: `Design.save`, or `md.report.save` to add a page.
-            force: Whether to write into a folder that contains other files.
-            overwrite: Whether to replace designs of another specification.
-            **changed: Settings that override ``[solver]``, see `design`.
-
-        Yields:
-            Pairs of ε and the design.
-
-        Raises:
-            ExportError: The files must not, or cannot, be written. If possible, the error is raised before the first
-                design.
-        """
-        from mechdesign.synthesis._folders import check_schedule_target, save_designs
-        from mechdesign.synthesis._result import Design
-
-        schedule, origin = self._require_schedule(), Origin(self.kept_text, name=self.name)
-        check_schedule_target(folder, schedule, force, overwrite, origin)
-        save = save or Design.save
-        yield from save_designs(folder, schedule, self.designs(**changed), save=save, force=force)
-
     def overview(self, repair: bool = True) -> Overview:
         """Return an overview of the policy graph: components, exposed secrets and a possible repair.
 
@@ -304,7 +227,7 @@ class Specification:
         """
         from mechdesign.graphs._overview import overview
 
-        policy, problem = self.policy, self._first
+        policy, problem = self.policy, self._problem
         support = policy.settings.possible(problem.prior)
         method = policy.settings.repair if repair else None
         return overview(policy.graph, problem.secrets, support, hull=policy.settings.hull, method=method)
@@ -331,7 +254,7 @@ class Specification:
         Returns:
             The trace, and sentences for the user.
         """
-        secrets = self._first.secrets
+        secrets = self._problem.secrets
         assert secrets is not None
         table, release = self.document.release, self._source / "release"
         with release.keys():
@@ -425,11 +348,8 @@ class Specification:
     def notes(self) -> tuple[str, ...]:
         """Sentences about the data for the user, such as ``"312 points outside the box are left out"``."""
         # Building the requirements reads their files and collects notes.
-        requirements, place = self._first.requirements, schedule_place(self.document.privacy)
-        notes = (*self._data.notes, *itertools.chain(*self._data.measures.said.values()), *self._doubts())
-        if place is not None:
-            notes += beyond_budgets(requirements[place], f"privacy[{place}]")
-        return notes
+        _ = self._problem
+        return (*self._data.notes, *itertools.chain(*self._data.measures.said.values()), *self._doubts())
 
     def _doubts(self) -> Iterator[str]:
         """Yield notes about possible mistakes: names of columns, and costs that make the truth too expensive."""
@@ -452,22 +372,12 @@ class Specification:
         return build_origin(self.tables, self.text, self.folder, self._data.notes, self.name)
 
     @cached_property
-    def schedule(self) -> Schedule | None:
-        """The ε of successive releases, or None if ε is a number."""
-        place = schedule_place(self.document.privacy)
-        if place is None:
-            return None
-        epsilon: Any = getattr(self.document.privacy[place], "epsilon", None)
-        return read_schedule(epsilon, self._source / "privacy" / place / "epsilon")
-
-    @cached_property
     def policy(self) -> SpecifiedPolicy:
         """The policy graph, which is the union of the graphs of all ``[[privacy]]`` tables, with its settings.
 
-        If the ε come from a file of budgets, this policy has the first ε. Raises `SpecificationError` if there is no
-        graph, or if graphs have different ε.
+        Raises `SpecificationError` if there is no graph, or if graphs have different ε.
         """
-        return build_policy(self._first, self.policy_settings)
+        return build_policy(self._problem, self.policy_settings)
 
     @cached_property
     def policy_settings(self) -> PolicyTable:
@@ -508,35 +418,11 @@ class Specification:
         return _Data(prior, cost, objective, measures, notes)
 
     @cached_property
-    def _first(self) -> Problem:
-        return self._problem(None if self.schedule is None else self.schedule.distinct[0])
-
-    def _single(self, instead: str) -> Problem:
-        if self.schedule is not None and len(self.schedule.distinct) > 1:
-            raise SpecificationError(
-                ("privacy", schedule_place(self.document.privacy) or 0, "epsilon"),
-                f"contains {len(self.schedule.distinct)} distinct ε, each with a separate problem",
-                remedy=f"use {instead} of the specification",
-            )
-        return self._first
-
-    def _require_schedule(self) -> Schedule:
-        if self.schedule is None:
-            raise SpecificationError(
-                "privacy",
-                "has no file of budgets",
-                remedy='use design(), or write epsilon = { budgets = "budgets.csv" }',
-            )
-        return self.schedule
-
-    def _problem(self, epsilon: Fraction | None) -> Problem:
-        """Return the problem with `epsilon` instead of the file of budgets."""
-        data, place = self._data, schedule_place(self.document.privacy)
-        tables = [*self.document.privacy]
-        if place is not None:
-            tables[place] = structs.replace(tables[place], epsilon=epsilon)
+    def _problem(self) -> Problem:
+        data = self._data
         requirements = [
-            data.measures.requirement(table, self._source / "privacy" / index) for index, table in enumerate(tables)
+            data.measures.requirement(table, self._source / "privacy" / index)
+            for index, table in enumerate(self.document.privacy)
         ]
         secrets, observables = data.measures.secrets, data.measures.observables
         with self._source.keys({"requirements": "privacy"}), withholding():
@@ -684,35 +570,3 @@ def _settings(table: SolverTable) -> SolveSettings:
     options = {name: float(value) if isinstance(value, Decimal) else value for name, value in table.options.items()}
     with Source(("solver",)).keys({"solver": "name"}):
         return SolveSettings(table.name, table.tolerance, table.time_limit, table.rows, table.threads, options)
-
-
-def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | None:
-    """Return a callback that reports the stages of one part of the work, called `name`, to `progress`."""
-    if progress is None:
-        return None
-    return lambda moment: progress(replace(moment, stage=f"{name}: {moment.stage}"))
-
-
-def _warn_of_revealed(made: Design, warned: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Warn with `RevealedWarning` of revealed secrets, unless this warning was given before; return its sentences."""
-    from mechdesign.synthesis._isolation import warn_revealed
-
-    found = describe_disclosure(made.problem, made.certificate.revealed or ())
-    if found != warned:
-        warn_revealed(made, stacklevel=4)
-    return found
-
-
-def beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
-    """Return a note if a release may leak more than its ε, because budgets only account for ε."""
-    bounds, n = requirement.claims().exponent_bounds.values(), requirement.size
-    if not bounds:
-        return ()
-    largest = max(float(bound.weights.max(initial=0.0)) for bound in bounds)
-    if max(len(bound) for bound in bounds) < n * (n - 1):
-        reason = "some pairs of secrets have no direct bound, so a release may leak more than ε about them"
-    elif largest > 1:
-        reason = f"secrets are up to {largest:g} units apart, so a release may leak {largest:g} ε"
-    else:
-        return ()
-    return (f"{path}: {reason}; budgets assume releases that leak at most ε about any two secrets",)

@@ -23,7 +23,6 @@ from mechdesign.base._errors import BudgetExceededError, HistoryWarning, InputEr
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._warnings import suppress_warnings, warn
 from mechdesign.certify._exact import exact_text
-from mechdesign.data._budgets import Schedule
 from mechdesign.data._chain_counts import counts_of
 from mechdesign.data._layout import cell
 from mechdesign.data._states import States, Steps
@@ -33,7 +32,6 @@ from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacyTable
 from mechdesign.solve._contract import Status
-from mechdesign.specification._designs import schedule_place
 from mechdesign.specification._document import ARGUMENTS, Document
 from mechdesign.specification._policy import ReleaseSettings, SpecifiedPolicy
 from mechdesign.specification._priors import read_traces
@@ -194,10 +192,8 @@ class TraceSpecification(Protocol):
     def policy(self) -> SpecifiedPolicy: ...
     @property
     def release_settings(self) -> ReleaseSettings: ...
-    @property
-    def schedule(self) -> Schedule | None: ...
     def ledger(self, wait: float = WAIT_S) -> Ledger | None: ...
-    def problems(self) -> Iterator[Problem]: ...
+    def problem(self) -> Problem: ...
     def steps(self, trace: States, delimiter: str | None = None) -> tuple[Steps, tuple[str, ...]]: ...
 
 
@@ -219,22 +215,21 @@ def release_trace(
         given.document, given.folder, steps, others=settings.table.history == "others", own_history=own_history
     )
     transition = settings.transitions.along(steps, Source(("release", "transition")))
-    epsilons = _epsilons(given, len(states))
     seed = settings.table.seed if seed is None else seed
     charged = given.ledger() if ledger is None and seed is None else ledger
     if charged is not None:
-        _require_budget(charged, [epsilon or given.policy.epsilon for epsilon in epsilons])
+        _require_budget(charged, given.policy.epsilon, len(states))
     released = _start_trace(given, problem, settings, transition, seed, charged)
     name = os.fspath(trace) if isinstance(trace, str | os.PathLike) else "trace"
     releases: list[Release] = []
     finished = False
     deadline = Deadline(progress=progress)
     try:
-        for step, (state, epsilon) in enumerate(zip(states.tolist(), epsilons, strict=True)):
+        for step, state in enumerate(states.tolist()):
             deadline.tell(f"step {step + 1} of {len(states)}")
             # After a step is charged, Ctrl-C waits until the step is stored.
             with deadline.keeping("keeping the steps released so far", at_once=False):
-                releases.append(_step(released, state, epsilon, f"{name}, step {step}"))
+                releases.append(_step(released, state, f"{name}, step {step}"))
             mechanism = releases[-1].stage.fitted.mechanism
             # An interrupted solver returns its best channel, which is released as the last step.
             if isinstance(mechanism, Design) and mechanism.status is Status.INTERRUPTED:
@@ -271,7 +266,7 @@ def step_problem(given: TraceSpecification) -> Problem:
         raise SpecificationError(
             "observables", "is not supported for a trace, whose outputs are states", remedy="remove the table"
         )
-    problem = next(given.problems())
+    problem = given.problem()
     for index, requirement in enumerate(problem.requirements):
         if index not in problem.graphs:
             raise SpecificationError(
@@ -294,45 +289,20 @@ def step_problem(given: TraceSpecification) -> Problem:
     return problem
 
 
-def _epsilons(given: TraceSpecification, steps: int) -> Sequence[Fraction | None]:
-    """Return the ε of each step from the schedule; without a schedule, return None for each step."""
-    if given.schedule is None:
-        return [None] * steps
-    known = given.schedule.epsilons
-    if len(known) < steps:
-        raise SpecificationError(
-            f"privacy[{schedule_place(given.document.privacy)}].epsilon.budgets",
-            "ends before the trace",
-            value=len(known),
-            bound=f"a budget for each of {steps} steps",
-        )
-    for step, epsilon in enumerate(known[:steps]):
-        if epsilon == 0:
-            raise SpecificationError(
-                f"privacy[{schedule_place(given.document.privacy)}].epsilon.budgets",
-                f"step {step} has no budget",
-                value=exact_text(epsilon),
-                bound="greater than 0",
-                remedy="every state of a trace is released, so give a budget to each, or design the steps separately",
-            )
-    return known[:steps]
-
-
-def _require_budget(ledger: Ledger, epsilons: Sequence[Fraction]) -> None:
+def _require_budget(ledger: Ledger, epsilon: Fraction, steps: int) -> None:
     """Raise `BudgetExceededError` unless all steps together are within the budget of the ledger."""
-    release, pairs = f"a trace of {len(epsilons)} steps", "any two states joined by an edge of the policy graph"
-    # ρ is the sum of ε²/2 over the steps, which is less than the ρ of the sum of ε.
-    rho = sum((epsilon**2 / 2 for epsilon in epsilons), Fraction(0))
+    release, pairs = f"a trace of {steps} steps", "any two states joined by an edge of the policy graph"
     for name, needed, left, budget in (
-        ("ε", sum(epsilons, Fraction(0)), ledger.remaining_epsilon, ledger.epsilon),
-        ("ρ", rho, ledger.remaining_rho, ledger.rho),
+        ("ε", steps * epsilon, ledger.remaining_epsilon, ledger.epsilon),
+        # ρ is the sum of ε²/2 over the steps, which is less than the ρ of the sum of ε.
+        ("ρ", steps * epsilon**2 / 2, ledger.remaining_rho, ledger.rho),
     ):
         if left is not None and budget is not None and needed > left:
             raise BudgetExceededError(
                 f"{release} would spend {name} = {exact_text(needed)}, but {exact_text(left)} of {exact_text(budget)} "
                 "is left; spend less, or use a ledger with a larger budget"
             )
-    ledger.check(release, pairs, epsilon=epsilons[0])
+    ledger.check(release, pairs, epsilon=epsilon)
 
 
 def _start_trace(
@@ -367,10 +337,10 @@ def _start_trace(
         )
 
 
-def _step(trace: Trace, state: int, epsilon: Fraction | None, path: str) -> Release:
+def _step(trace: Trace, state: int, path: str) -> Release:
     try:
         with Source().keys({**ARGUMENTS, "epsilon": "privacy.epsilon"}):
-            return trace.step(state, epsilon=epsilon)
+            return trace.step(state)
     except InputError as error:
         if error.path != "true_state":
             raise

@@ -1,14 +1,8 @@
-"""Check output folders, and write and read folders with the designs of a schedule.
-
-``schedule.csv`` has a line for each release: ``step`` (from 0), ``epsilon`` (the exact decimal) and ``folder``. An
-omitted release has ε = 0 and no folder. An older ``schedule.csv`` is removed first, and the new one is written last and
-atomically. If ``schedule.csv`` exists, all folders that it names are complete and come from the same run.
-"""
+"""Check the folders and files that commands write, and the folders that should hold a design."""
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import difflib
 import errno
 import json
@@ -17,19 +11,14 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-from mechdesign.base._atomic import write_file
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._files import find_output
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
-from mechdesign.certify._exact import exact, exact_text
-from mechdesign.data._budgets import Schedule
 from mechdesign.data._chain_counts import CHAIN_COUNTS
-from mechdesign.data._layout import cell, withheld, withholding
 from mechdesign.model._origin import Origin
 
 _Value = TypeVar("_Value")
@@ -302,104 +291,6 @@ def _is_bundle(folder: Path) -> bool:
     return CHANNEL in plain and plain <= set(SET)
 
 
-SCHEDULE = "schedule.csv"
-
-_PREFIX = "epsilon-"
-
-
-AnyDesign = TypeVar("AnyDesign")
-
-
-def save_designs(
-    directory: str | os.PathLike[str],
-    schedule: Schedule,
-    designs: Iterable[tuple[Fraction, AnyDesign]],
-    *,
-    save: Callable[[AnyDesign, Path], None],
-    force: bool = False,
-) -> Iterator[tuple[Fraction, AnyDesign]]:
-    """Write each design as soon as it exists, and the schedule last; yield each ε with its written design.
-
-    Args:
-        directory: Output folder. An older schedule in it is removed before the first design is written.
-        schedule: The ε of each release.
-        designs: The distinct ε in order, with their designs, such as
-            `mechdesign.specification.Specification.designs`.
-        save: Writes a design into a folder, with or without a page.
-        force: Whether to allow other files in the folder.
-
-    Yields:
-        Each ε with its design, after it is written.
-
-    Raises:
-        ExportError: The files must not or cannot be written. This error is raised before the first design whenever
-            possible.
-    """
-    check_schedule_target(directory, schedule, force)
-    for number, (epsilon, design) in enumerate(designs):
-        if not number:
-            _remove_schedule(directory)
-        save(design, Path(directory) / folder_name(epsilon))
-        yield epsilon, design
-    _write_schedule(directory, schedule)
-
-
-def folder_name(epsilon: Fraction) -> str:
-    """Return the name of the folder for one ε, such as ``epsilon-0.1``."""
-    return f"{_PREFIX}{exact_text(epsilon)}"
-
-
-def check_schedule_target(
-    directory: str | os.PathLike[str],
-    schedule: Schedule,
-    force: bool = False,
-    overwrite: bool = True,
-    origin: Origin | None = None,
-) -> None:
-    """Raise `ExportError` unless the designs of a schedule may and can be written into `directory`.
-
-    The folder must be missing or empty, or contain only designs of a schedule. Without `overwrite`, these must have the
-    same origin. With `force`, the folder may contain any other files.
-    """
-    folder = Path(directory)
-    check_folder(folder, _is_of_schedule, "a schedule of designs", force)
-    for epsilon in schedule.distinct:
-        check_target(folder / folder_name(epsilon), force, overwrite, origin)
-
-
-def _remove_schedule(directory: str | os.PathLike[str]) -> None:
-    """Remove an older ``schedule.csv`` before its folders are replaced; raise `ExportError` if that fails."""
-    path = Path(directory) / SCHEDULE
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise ExportError(f"{path} cannot be replaced: {error.strerror or error}") from error
-
-
-def _write_schedule(directory: str | os.PathLike[str], schedule: Schedule) -> None:
-    """Write ``schedule.csv`` after all folders are complete; raise `ExportError` if that fails."""
-    lines = ["step,epsilon,folder"]
-    for step, epsilon in enumerate(schedule.epsilons):
-        lines.append(f"{step},{exact_text(epsilon)},{folder_name(epsilon) if epsilon else ''}")
-    write_file(Path(directory) / SCHEDULE, ["".join(f"{line}\n" for line in lines).encode()])
-
-
-def find_unused_folders(directory: str | os.PathLike[str], schedule: Schedule) -> list[str]:
-    """Return the names of folders that an earlier schedule wrote for an ε that the new schedule does not use."""
-    used = {folder_name(epsilon) for epsilon in schedule.distinct}
-    names = (entry.name for entry in Path(directory).iterdir() if entry.is_dir())
-    return sorted(name for name in names if name.startswith(_PREFIX) and name not in used)
-
-
-def _is_of_schedule(entry: Path) -> bool:
-    if entry.is_dir():
-        return entry.name.startswith(_PREFIX)
-    return entry.name == SCHEDULE or (entry.name.startswith(f".{SCHEDULE}.") and entry.name.endswith(".partial"))
-
-
-Scheduled = dict[str, tuple[Fraction, list[int]]]
-"""The folders of a schedule, in order, each with its ε and the releases that use it."""
-
 # Largest number of folders that a message names.
 _MAX_NAMED_FOLDERS = 3
 # Other outputs of this package, identified by one of their files, with a hint for the message.
@@ -424,15 +315,6 @@ def require_design(directory: Path) -> None:
         raise InputError(str(directory), "does not exist", bound=bound, remedy=remedy)
     if not directory.is_dir() or (directory / CERTIFICATE).exists() or (directory / CHANNEL).exists():
         return
-    if is_schedule(directory):
-        folder, (epsilon, steps) = next(iter(read_scheduled(directory).items()))
-        raise InputError(
-            str(directory),
-            "holds the designs of a schedule, not one design",
-            bound="one of its folders",
-            remedy=f"give {directory / folder} for ε = {float(epsilon):g} (release {steps[0]}), for example; "
-            f"{SCHEDULE} lists the folder of each release",
-        )
     found = [directory / name for name in _list_designs(directory)]
     found += [directory / "channels" / name for name in _list_designs(directory / "channels")]
     if found:
@@ -445,46 +327,6 @@ def require_design(directory: Path) -> None:
             raise InputError(
                 str(directory), f"holds {what}, not a design", bound=bound, remedy=remedy.format(directory)
             )
-
-
-def is_schedule(directory: Path) -> bool:
-    """Return whether a folder contains the designs of a complete schedule."""
-    return (directory / SCHEDULE).is_file() and not (directory / CERTIFICATE).exists()
-
-
-def read_scheduled(directory: Path) -> Scheduled:
-    """Return the folders that ``schedule.csv`` names; raise `InputError` with the line number if it is malformed.
-
-    Omitted releases, with ε = 0, have no folder.
-    """
-    path = directory / SCHEDULE
-    found: Scheduled = {}
-    try:
-        with path.open(encoding="utf-8", newline="") as lines:
-            for place, row in enumerate(csv.DictReader(lines)):
-                _add_release(found, row, f"{path}, line {place + 2}", place)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(str(path), f"cannot be read ({error})") from error
-    if not found:
-        raise InputError(str(path), "must name at least one release", bound="a line for each release")
-    return found
-
-
-def _add_release(found: Scheduled, row: dict[str, str], line: str, place: int) -> None:
-    """Add a row of ``schedule.csv`` to `found`; raise InputError if it is malformed."""
-    name, step, epsilon = row.get("folder"), row.get("step"), row.get("epsilon")
-    if (name, step, epsilon) == ("", str(place), "0"):
-        return
-    if not name or "/" in name or "\\" in name or name.startswith(".") or step != str(place) or not epsilon:
-        raise InputError(
-            line, "is not a release", value=withheld(dict(row)), bound=f"step {place}, its epsilon and its folder"
-        )
-    with withholding():
-        level = exact(epsilon, line)
-    known, steps = found.setdefault(name, (level, []))
-    if known != level:
-        raise InputError(line, f"gives {name} a second ε", value=cell(epsilon), bound=str(float(known)))
-    steps.append(place)
 
 
 def _list_designs(directory: Path) -> list[str]:

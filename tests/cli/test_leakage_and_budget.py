@@ -1,4 +1,4 @@
-"""`mechdesign leakage` and `mechdesign budget`: matrices, budgets and a specification; costs, weights and windows."""
+"""`mechdesign leakage` and `mechdesign budget`: matrices and budgets."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from cli_examples import assert_wrong_usage, well, write
 
 from mechdesign import leakage
 from mechdesign.cli._console import at_most
-from mechdesign.data._budgets import read_weights
 from mechdesign.data._chain_counts import CHAIN_COUNTS, counts_file
-from mechdesign.errors import InputError
 from mechdesign.model._markov import MarkovChain
 
 # The formulas hold for any two matrices, also for those that no chain has.
@@ -23,13 +21,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWa
 
 MILD = np.array([[0.8, 0.2], [0.2, 0.8]])
 OTHER = np.array([[0.8, 0.2], [0.1, 0.9]])
-CURVE = ([0.0, 0.5, 1.0, 2.0], [2.0, 1.0, 0.5, 0.2])
-SPEC = """
-domain.labels = ["a", "b", "c"]
-prior.uniform = true
-cost.distance = "hamming"
-privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -38,11 +29,6 @@ def _files(_in_an_empty_folder: None) -> None:
     np.save("F.npy", OTHER)
     sparse.save_npz("S.npz", sparse.csr_array(OTHER))
     write("# identity\n1;0\n\n0;1\n", "I.csv")
-    points = [f"{epsilon},{cost}\n" for epsilon, cost in zip(*CURVE, strict=True)]
-    write("epsilon,cost\n" + "".join(points), "one.csv")
-    write("step,epsilon,cost\n" + "".join(f"{step},{point}" for step in range(3) for point in points), "each.csv")
-    write("weight\n1\n0\n2\n", "weights.csv")
-    write(SPEC, "spec.toml")
 
 
 # --- leakage ---
@@ -129,55 +115,10 @@ def test_budgets_of_zero_are_warned_of() -> None:
     assert said.count("warning: no positive budget is possible in the 2 releases") == 1
 
 
-# --- costs ---
-
-COSTS = ("budget", "--alpha", "1", "--backward", "B.csv", "--cost")
-
-
-@pytest.mark.slow
-def test_one_curve_for_all() -> None:
-    answer = json.loads(well(*COSTS, "one.csv", "--steps", "3", "--json", "-o", "b.csv", "--plot", "b.png").stdout)
-    best = leakage.best_budgets(1.0, [CURVE] * 3, MILD)
-    assert answer["budgets"] == best.epsilons.tolist() == leakage.read_budgets("b.csv").tolist()
-    assert answer["lower_bound"] <= answer["cost"] <= answer["allocated"]
-    assert Path("b.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_weights_beside_steps_are_those_of_their_releases() -> None:
-    for steps in ("012", "021", "123", "001"):
-        write("step,weight\n" + "".join(f"{step},{n}\n" for n, step in enumerate(steps)), "w.csv")
-        if steps == "012":
-            assert read_weights("w.csv").tolist() == [0, 1, 2]
-            continue
-        with pytest.raises(InputError, match=r"row \d: is out of order; .* must be step"):
-            read_weights("w.csv")
-
-
-def test_a_table_with_weights_and_windows() -> None:
-    line = (*COSTS, "each.csv", "--weights", "weights.csv", "--window", "2")
-    shown = well(*line).stdout
-    assert "No 2 successive releases leak more than 1." in shown
-    assert "no budgets cost less than" in shown
-    answer = json.loads(well(*line, "--json").stdout)
-    assert leakage.windows(answer["budgets"], 2, MILD).max() <= 1
-
-
-def test_a_specification_is_designed_for() -> None:
-    result = well(*COSTS, "spec.toml", "--weights", "weights.csv", "--json", "-o", "b.csv")
-    answer = json.loads(result.stdout)
-    assert leakage.temporal(answer["budgets"], MILD).max() <= 1
-    # Randomised response on three values: 2 / (2 + e^ε) is the least cost, and 2/3 that of releasing nothing.
-    cost = sum(weight * 2 / (2 + np.exp(epsilon)) for weight, epsilon in zip([1, 0, 2], answer["budgets"], strict=True))
-    assert answer["cost"] == pytest.approx(cost, rel=1e-6)
-    assert answer["lower_bound"] <= answer["cost"]
-    assert "costs are certified at" in result.stderr
-
-
 # --- wrong usage ---
 
 
 def test_wrong_usage() -> None:
-    two = SPEC.replace("privacy = [", 'privacy = [{ kind = "metric", epsilon = 2, distance = "hamming" }, ')
     for name, text in {
         "bad.csv": "0.5,0.4\n0.5,0.5\n",
         "text.csv": "a,b\n0.5,0.5\n",
@@ -186,16 +127,9 @@ def test_wrong_usage() -> None:
         "three.csv": "1,0,0\n0,1,0\n0,0,1\n",
         "x.npy": "junk",
         "x.npz": "PK\x03\x04junk",
-        "rising.csv": "epsilon,cost\n0,1\n1,2\n",
-        "order.csv": "step,epsilon,cost\n0,0,1\n2,0,1\n",
-        "head.csv": "eps,cost\n0,1\n",
-        "far.csv": "epsilon,cost\n3,1\n4,0\n",
-        "negative.csv": "weight\n1\n-1\n",
-        "nothing.csv": "weight\n0\n0\n0\n",
-        "two.toml": two,
     }.items():
         write(text, name)
-    many, budget, cost = "--epsilon 1 --steps 2", "budget --alpha 1 --backward B.csv", " ".join(COSTS)
+    many = "--epsilon 1 --steps 2"
     assert_wrong_usage(
         {
             f"leakage {many}": "give a matrix",
@@ -223,20 +157,6 @@ def test_wrong_usage() -> None:
             "budget --alpha 1 -o b.csv": "give --steps",
             "budget --alpha 1 --steps 2 -o no/b.csv": "could not be written",
             "budget --steps 2": "Missing option '--alpha'",
-            f"{budget} --steps 4 --forward three.csv": "another number of states",
-            f"{budget} --steps 3 --tolerance 0.1": "give --cost with",
-            f"{budget} --weights weights.csv": "give --cost",
-            f"{cost} one.csv": "do not give their number",
-            f"{cost} one.csv --steps 2 --weights weights.csv": "different numbers of releases, [2, 3]",
-            f"{cost} one.csv --weights nothing.csv": "zero in every row",
-            f"{cost} one.csv --weights negative.csv": "row 2, column weight: is not a weight",
-            f"{cost} one.csv --steps 2 --tolerance -1": "tolerance: is negative",
-            f"{cost} one.csv --steps 2 --window 3": "window: is too large",
-            f"{cost} rising.csv --steps 2": "must not rise",
-            f"{cost} order.csv": "row 2: is out of order; found 9 (9 stands for any digit); must be step 1",
-            f"{cost} head.csv --steps 2": "has the wrong header",
-            f"{cost} far.csv --steps 2": "is larger than the budget of any release",
-            f"{cost} none.csv --steps 2": "cannot be opened",
-            f"{cost} two.toml --steps 2": "has 2 tables with epsilon",
+            "budget --alpha 1 --backward B.csv --steps 4 --forward three.csv": "another number of states",
         }
     )

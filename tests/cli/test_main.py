@@ -83,18 +83,10 @@ def test_progress_is_a_line_every_few_seconds_elsewhere(
 
 def test_options_have_their_names() -> None:
     write("0.7,0.3\n0.4,0.6\n", "P.csv")
-    write("epsilon,cost\n0.1,3\n0.5,4\n", "rising.csv")
-    write("epsilon,cost\n0.1,3\n0.5,1\n", "falling.csv")
-    write("step,epsilon,cost\n0,0.1,3\n0,0.5,1\n1,0.5,3\n1,0.1,1\n", "unsorted.csv")
-    budget = "budget --alpha 1 --steps 2 --forward P.csv --cost"
     assert_wrong_usage(
         {
             "leakage P.csv --epsilon -1 --steps 3": "error: --epsilon: is not accepted; found -1.0",
             "budget --alpha -1 --forward P.csv": "error: --alpha: leaves no budget",
-            "budget --alpha -1 --steps 2 --forward P.csv --cost falling.csv": "error: --alpha: ",
-            f"{budget} falling.csv --window 9": "error: --window: is too large",
-            f"{budget} rising.csv": "error: rising.csv, curve 0, point 1, cost: ",
-            "budget --alpha 1 --forward P.csv --cost unsorted.csv": "error: unsorted.csv, curve 1, point 1, epsilon: ",
             "ledger new l.json --epsilon -1": "error: --epsilon: must not be negative",
             "bench --suite nope": "error: --suite: is not known",
             "bench --solvers nope": "error: --solvers: is not known",

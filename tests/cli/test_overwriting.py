@@ -59,16 +59,6 @@ def test_a_design_replaces_its_own_and_no_other() -> None:
     assert json.loads(Path("out/certificate.json").read_text())["metadata"]["title"] == "Another line"
 
 
-def test_designs_of_a_schedule_are_not_replaced_by_those_of_another() -> None:
-    write("step,epsilon\n0,0.5\n", "b.csv")
-    scheduled = SPECIFICATION.replace("epsilon = 0.7", 'epsilon = { budgets = "b.csv" }')
-    for name, title in (("one.toml", "One"), ("two.toml", "Two")):
-        write(scheduled.replace("A line", title), name)
-    well("design", "one.toml", "-o", "out", "--no-report")
-    assert_wrong_usage({"design two.toml -o out --no-report": "another specification (One)"})
-    well("design", "two.toml", "-o", "out", "--no-report", "--overwrite")
-
-
 def test_from_python_designs_are_replaced_unless_told_otherwise() -> None:
     distance = np.array([[0.0, 1.0], [1.0, 0.0]])
     made = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], title="By hand"))

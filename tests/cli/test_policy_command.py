@@ -244,11 +244,3 @@ def test_possible_secrets_keep_their_labels_and_their_floor() -> None:
     problem = md.Design.load("s").problem
     assert problem.secrets.labels == ("a", "b", "d", "e")
     assert problem.prior.tolist() == [0.25] * 4
-
-
-def test_a_schedule_keeps_the_policy() -> None:
-    write("step,epsilon\n0,0.5\n1,0.25\n", "b.csv")
-    text = BLOCKS.replace("epsilon = 0.8", 'epsilon = { budgets = "b.csv" }')
-    found = json.loads(well("design", write(text), "--json", "--no-report").stdout)
-    assert [each["certificate"]["forbidden"] for each in found] == [480, 480]
-    assert facts(text)["epsilon"] == "0.5"

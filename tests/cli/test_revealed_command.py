@@ -122,14 +122,6 @@ def test_the_report_says_it_beside_the_verdict(made: Path) -> None:
     assert "The requirement bounds no pair of secrets" in " ".join(finding.split())
 
 
-def test_schedules_say_it_once() -> None:
-    write("step,epsilon\n0,1\n1,2\n2,1\n", "budgets.csv")
-    text = ACCEPTED.replace("epsilon = 1", 'epsilon = { budgets = "budgets.csv" }')
-    result = well("design", write(text), "--no-report", "-o", "many")
-    assert result.stderr.count("2 of 5 secrets (d, e)") == 1
-    assert "Secrets are revealed for certain by epsilon-1 (2), epsilon-2 (2)." in well("verify", "many").stdout
-
-
 def test_a_sweep_counts_them_and_a_refused_design_is_a_failed_row(blank_pictures: None) -> None:
     lists = '[sweep]\n"privacy.0.radius" = [1, 30]\n"policy.isolated" = ["refuse", "release"]\n'
     found = sweep.run(tasks.parse(THRESHOLD + lists, "."), "swept", jobs=1)

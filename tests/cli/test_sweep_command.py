@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
 from cli_examples import assert_wrong_usage, run, well, write
 from sweep_examples import text
 
+import mechdesign as md
 from mechdesign.runs import _engines as local
 from mechdesign.runs._engines import solve
 
+RESPONSE = """
+domain.labels = ["a", "b", "c"]
+prior.counts = [3, 2, 1]
+cost.distance = "hamming"
+privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]
+"""
 LISTS = '"privacy.0.epsilon" = [0.5, 1]\n"cost.power" = [1, 2]'
 
 
@@ -30,6 +38,20 @@ def test_a_table_and_what_is_next_are_shown(lists: str) -> None:
     assert {path.name for path in Path("out").iterdir()} >= {"results.csv", "report.html", "rows", "channels"}
     assert_wrong_usage({f"sweep {lists} -o out --jobs 1": "Resume it"})
     well("sweep", lists, "-o", "out", "--jobs", 1, "--resume")
+
+
+def test_from_a_target_to_channels_that_keep_it() -> None:
+    write("0.8,0.2\n0.2,0.8\n", "B.csv")
+    well("budget", "--alpha", 1, "--steps", 5, "--backward", "B.csv", "-o", "budgets.csv")
+    budgets = md.leakage.read_budgets("budgets.csv").tolist()
+    write(RESPONSE + f'[sweep]\n"privacy.0.epsilon" = {sorted(set(budgets))}\n')
+    well("sweep", "s.toml", "-o", "out", "--jobs", 1)
+    rows = csv.DictReader(Path("out/results.csv").read_text().splitlines())
+    designs = {float(row["privacy.0.epsilon"]): md.verify(f"out/{row['channel']}") for row in rows}
+    spent = [designs[epsilon].requirements[0].realised for epsilon in budgets]
+    leaked = md.leakage.temporal(spent, [[0.8, 0.2], [0.2, 0.8]])
+    assert leaked.max() <= 1
+    assert leaked.min() == pytest.approx(1, rel=1e-9)
 
 
 def test_failed_rows_are_no_failure_of_the_command() -> None:

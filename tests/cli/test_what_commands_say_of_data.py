@@ -192,7 +192,7 @@ COMMANDS = (
     "release trace.toml p.csv",
     "sample made --input p.csv",
     "leakage p.csv --epsilon 1 --steps 2",
-    "budget --alpha 1 --backward p.csv --cost p.csv --steps 2",
+    "budget --alpha 1 --backward p.csv --steps 2",
 )
 
 

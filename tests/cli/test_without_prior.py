@@ -111,11 +111,8 @@ def test_other_commands_say_what_they_hold_of_a_prior(folder: Path) -> None:
     assert "depends on it, and is private" in say("attack", folder)
 
 
-def test_schedules_sweeps_and_policy_graphs_say_it_too(tmp_path: Path) -> None:
+def test_sweeps_and_policy_graphs_say_it_too(tmp_path: Path) -> None:
     write_visits(tmp_path)
-    write("step,epsilon\n0,0.5\n", "b.csv")
-    write(SPECIFICATION.replace("epsilon = 0.8", 'epsilon = { budgets = "b.csv" }'))
-    assert "private" in say("design", "s.toml", "-o", "s", "--no-report")
     write(SPECIFICATION + '[sweep]\n"privacy.0.epsilon" = [0.5]\n')
     assert "private" in say("sweep", "s.toml", "-o", "w", "--jobs", "1")
     assert FALLS in Path("w/report.html").read_text()

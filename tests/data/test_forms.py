@@ -15,7 +15,6 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.data import _budgets as budgets
-from mechdesign.data import _budgets as costs
 from mechdesign.data import _maps as places
 from mechdesign.data import _matrices as channels
 from mechdesign.data import _matrices as matrices
@@ -119,12 +118,9 @@ READERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "free matrix": (matrices.read_matrix, "1 0\n0 @\n"),
     "chain": (matrices.read_chain_matrix, "1,0\n@,1\n"),
     "labelled": (channels.read_labelled, "secret,a,b\nx,1,@\n"),
-    "budgets": (budgets.read_exact_budgets, "step,epsilon\n0,@\n"),
-    "steps of budgets": (budgets.read_exact_budgets, "step,epsilon\n@,1\n"),
-    "header of budgets": (budgets.read_exact_budgets, "@,b\n0,1\n"),
-    "curves": (costs.read_cost_curves, "epsilon,cost\n1,@\n"),
-    "steps of curves": (costs.read_cost_curves, "step,epsilon,cost\n0,1,2\n@,1,2\n"),
-    "weights": (costs.read_weights, "weight\n1\n@\n"),
+    "budgets": (budgets.read_budgets, "step,epsilon\n0,@\n"),
+    "steps of budgets": (budgets.read_budgets, "step,epsilon\n@,1\n"),
+    "header of budgets": (budgets.read_budgets, "@,b\n0,1\n"),
     "prior": (
         problem(GRID.replace("prior.uniform = true", 'prior.csv = { path = "FILE", column = "n" }') + HAMMING),
         "n\n1\n2\n3\n@\n",

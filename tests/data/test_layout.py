@@ -15,7 +15,7 @@ import pytest
 from rows import each_row
 
 from mechdesign.data import _layout as layout
-from mechdesign.data._budgets import read_budgets, read_cost_curves, read_weights
+from mechdesign.data._budgets import read_budgets
 from mechdesign.data._inspection import inspect_data
 from mechdesign.data._labels import Names
 from mechdesign.data._layout import FileLayout, current_layout, mark_of, reading_as
@@ -149,11 +149,9 @@ def test_decimal_commas_of_files_of_numbers(tmp_path: Path) -> None:
         warnings.simplefilter("ignore", RecognisedWarning)
         assert read_budgets(written(tmp_path, "step;epsilon\n0;0,5\n1;0,25\n")).tolist() == [0.5, 0.25]
         with pytest.raises(InputError, match=r"line 2.*Set delimiter"):
-            read_weights(written(tmp_path, "weight\n1,5\n2\n"))
+            read_numbers(written(tmp_path, "weight\n1,5\n2\n"), "weight")
         with reading_as(delimiter=";"):
-            assert read_weights(written(tmp_path, "weight\n1,5\n2\n")).tolist() == [1.5, 2]
-        (curve,) = read_cost_curves(written(tmp_path, "epsilon;cost\n0,5;2,25\n1;1,5\n"))
-        assert [each.tolist() for each in curve] == [[0.5, 1], [2.25, 1.5]]
+            assert read_numbers(written(tmp_path, "weight\n1,5\n2\n"), "weight").tolist() == [1.5, 2]
         for text in ("0,5;0,5\n0,25;0,75\n", "0,5\t0,5\n0,25\t0,75\n", "0,5 0,5\n0,25 0,75\n"):
             assert read_matrix(written(tmp_path, text)).tolist() == [[0.5, 0.5], [0.25, 0.75]]
         grid = Domain.grid(2, 1, 2, 1, "km")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rows import each_row
 
-from mechdesign.data._budgets import read_exact_budgets
+from mechdesign.data._budgets import read_budgets
 from mechdesign.data._layout import cell, form_of
 from mechdesign.data._matrices import read_labelled
 from mechdesign.data._text import columns_text, read_rows
@@ -64,7 +64,7 @@ def test_a_file_of_blanks_ends(tmp_path: Path) -> None:
 def test_files_of_budgets_are_read_alike(tmp_path: Path, content: str) -> None:
     (tmp_path / "b.csv").write_text(content)
     with pytest.raises(InputError) as caught:
-        read_exact_budgets(tmp_path / "b.csv")
+        read_budgets(tmp_path / "b.csv")
     assert "46.95" not in str(caught.value)
 
 

@@ -21,9 +21,9 @@ DOCS = PROJECT / "docs"
 SECTIONS = r"\n *(?:Args|Attributes|Returns|Yields|Raises|Examples?|Note):\n"
 # Aliases of types, tables of specifications, and registries that only the command line lists.
 INTERNAL = {
-    *("Between", "Claim", "Correlation", "Distance", "Ends", "Epsilon", "Floats", "Hull", "HullChoice", "Integers"),
+    *("Between", "Claim", "Correlation", "Distance", "Ends", "Floats", "Hull", "HullChoice", "Integers"),
     *("Outside", "ProgressCallback", "Raw", "States"),
-    *("BudgetsFile", "CountsFile", "EdgesFile", "GraphTable", "MatrixFile", "PlacesFile", "PriorTable", "Table"),
+    *("CountsFile", "EdgesFile", "GraphTable", "MatrixFile", "PlacesFile", "PriorTable", "Table"),
     *("CONTESTANTS", "FAMILIES", "MANIFEST", "SUITES"),
 }
 

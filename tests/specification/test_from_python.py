@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,8 @@ from cli_examples import run
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.errors import InputError, SolverInterruptedError, SpecificationError
+from mechdesign.errors import InputError, SpecificationError
 from mechdesign.report import _saving as saving
-from mechdesign.solve._contract import Status
 
 METRIC = """
 title = "A line"
@@ -48,12 +46,6 @@ isolated = "repair"
 repair = "nearest"
 support = [0, 2, 3, 4, 5]
 """
-SCHEDULE = """
-domain.labels = ["a", "b", "c"]
-prior.counts = [3, 2, 1]
-cost.distance = "hamming"
-privacy = [{ kind = "metric", epsilon = { budgets = "b.csv" }, distance = "hamming" }]
-"""
 WALK = """
 title = "A walk"
 [domain]
@@ -64,7 +56,7 @@ uniform = true
 distance = "euclidean"
 [[privacy]]
 kind = "graph"
-epsilon = { budgets = "b.csv" }
+epsilon = 0.5
 blocks = 2
 [policy]
 delta = 0.1
@@ -77,7 +69,6 @@ transition = { neighbours = 8 }
 @pytest.fixture(autouse=True)
 def _in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("b.csv").write_text("step,epsilon\n0,0.5\n1,0.25\n2,0.25\n")
 
 
 def read(text):
@@ -126,37 +117,6 @@ def test_isolated_secrets_are_refused_from_python_too():
         read(POLICY.replace('"repair"', '"refuse"')).design()
 
 
-def test_schedules():
-    given = read(SCHEDULE)
-    stages = []
-    designs = dict(given.designs(progress=stages.append))
-    assert list(designs) == [Fraction(1, 2), Fraction(1, 4)]
-    assert stages[0].stage.startswith("1 of 2: ")
-    answer = json.loads(run("design", "s.toml", "-o", "out", "--no-report", "--json").stdout)
-    assert [facts(each["certificate"]) for each in answer] == [facts(made.certificate) for made in designs.values()]
-    saved = list(given.save_designs("again"))
-    assert len(saved) == 2
-    assert Path("again/schedule.csv").read_bytes() == Path("out/schedule.csv").read_bytes()
-    assert md.verify("again/epsilon-0.25").holds
-    with pytest.raises(SpecificationError, match=r"Use designs\(\) of the specification"):
-        given.design()
-    with pytest.raises(SpecificationError, match=r"Use design\(\)"):
-        next(read(METRIC).designs())
-    with pytest.raises(SpecificationError, match=r"Use design\(\)"):
-        next(read(METRIC).save_designs("never"))
-
-
-def test_an_unfinished_design_of_a_schedule_is_not_given(monkeypatch):
-    from mechdesign.synthesis._design import synthesise
-
-    def stopped(*arguments):
-        return synthesise(*arguments).noted(status=Status.INTERRUPTED)
-
-    monkeypatch.setattr("mechdesign.synthesis._design.synthesise", stopped)
-    with pytest.raises(SolverInterruptedError, match="stopped in design 1 of 2"):
-        next(read(SCHEDULE).designs())
-
-
 @pytest.mark.slow
 def test_traces():
     given = read(WALK)
@@ -176,7 +136,7 @@ def test_traces():
     steps = json.loads(Path("out/steps.json").read_text())
     proofs = [release.certificate for release in released.releases]
     assert [facts(step["certificate"]) for step in steps] == [facts(proof) for proof in proofs]
-    assert [step["epsilon"] for step in steps] == ["0.5", "0.25", "0.25"]
+    assert [step["epsilon"] for step in steps] == ["0.5"] * 3
     assert md.verify("again/channels/step-1").holds
     assert (released.finished, released.seeded, released.certified) == (True, True, True)
     assert "3 steps of 12 states" in repr(released)
@@ -185,7 +145,7 @@ def test_traces():
 def test_traces_are_given_in_many_ways():
     given = read(WALK)
     expected = [0, 5, 10]
-    points = given.problem().secrets.points if given.schedule is None else next(given.problems()).secrets.points
+    points = given.problem().secrets.points
     for trace in (
         expected,
         np.array(expected),
@@ -213,7 +173,6 @@ def test_traces_are_given_in_many_ways():
         ([[1.0, 1.0, 1.0]], "trace[0]", "is not a place"),
         ({"day": [1]}, "trace", "has no column of states"),
         ({"x": [1.0], "y": [1.0, 2.0]}, "trace", "columns of different lengths"),
-        ([0, 1, 2, 3], "privacy[0].epsilon.budgets", "ends before the trace; found 3"),
     ],
 )
 def test_wrong_traces(trace, path, words):

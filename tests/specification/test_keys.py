@@ -16,7 +16,7 @@ from mechdesign.specification._grammar import check_key, files, schema, with_val
 @each_row(
     "key",
     [
-        "title", "privacy", "privacy.0", "privacy.0.epsilon", "privacy.11.epsilon.budgets", "privacy.0.edges.0.1",
+        "title", "privacy", "privacy.0", "privacy.0.epsilon", "privacy.11.epsilon", "privacy.0.edges.0.1",
         "privacy.0.categories.3", "privacy.0.categories.column", "prior.checkins.only", "prior.counts.3",
         "prior.simulated.centres.0.weight", "domain.grid.columns", "observables.grid.south", "cost.power",
         "policy.delta", "policy.support.0", "release.seed", "release.transition.path", "release.initial.uniform",
@@ -97,11 +97,11 @@ def test_files_are_found_wherever_they_are_named():
         title = "path"
         prior.checkins = { path = "a.csv", only = 6 }
         cost.matrix.path = "b.csv"
-        privacy = [{ epsilon = { budgets = "c.csv" }, categories = { path = "d.csv" } }]
+        privacy = [{ epsilon = 1, categories = { path = "d.csv" } }]
         release.transition.path = "e.npy"
         solver.options.path = "none"
     """)
-    assert sorted(files(data)) == ["a.csv", "b.csv", "c.csv", "d.csv", "e.npy"]
+    assert sorted(files(data)) == ["a.csv", "b.csv", "d.csv", "e.npy"]
 
 
 def test_files_have_no_other_names_in_the_grammar():
@@ -113,7 +113,7 @@ def test_files_have_no_other_names_in_the_grammar():
         if described.get("type") == "string"
         and described["description"].startswith(("the file", "a file", "the folder", "a folder"))
     }
-    assert named <= {"path", "budgets"}
+    assert named <= {"path"}
 
 
 def test_paths_have_a_step_for_each_name_and_index():

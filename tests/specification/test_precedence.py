@@ -11,7 +11,7 @@ import pytest
 import mechdesign as md
 from mechdesign import specification as spec
 from mechdesign.graphs._builders import edge_array
-from mechdesign.specification._derived import chain_files
+from mechdesign.specification._chain_files import chain_files
 from mechdesign.specification._specification import Specification
 from mechdesign.specification._table_specification import parse as parse_table
 

@@ -41,7 +41,6 @@ privacy = [{ kind = "metric", epsilon = 1.5, distance = "hamming" }]
     [
         ("", "", True),
         ("epsilon = 1.5", 'epsilon = "1/3"', True),
-        ("epsilon = 1.5", 'epsilon = { budgets = "b.csv" }', True),
         ('kind = "metric"', 'kind = "distortion", minimum = 0.1', False),
         ('kind = "metric"', 'kind = "metrik"', False),
         ("epsilon", "epsilom", False),

@@ -571,7 +571,6 @@ def on_the_command_line() -> Iterator[Mistake]:
         "budget --alpha a --steps 3": "--alpha",
         "budget --alpha 1 --steps 0 --backward chain.csv": "--steps",
         "budget --alpha 1 --steps 3 --backward good.csv": "good.csv",
-        "budget --alpha 1 --steps 3 --backward chain.csv --tolerance 0.1": "--cost",
         "budget --alpha 1 --steps 3 --backward chain.csv -o chain.csv": "chain.csv",
         "examples none": "NAME",
         "bench --suite none": "--suite",
@@ -704,7 +703,6 @@ def with_files_of_ones_own() -> Iterator[Mistake]:
         ("table ages.toml ages.csv --ledger ages.csv", "not a ledger", {}),
         ("audit chain.csv --distance haversine --points p.csv", "--spec", {"p.csv": places}),
         ("audit p.csv --distance hamming", "found 100;", {"p.csv": "75,25\n25,75\n"}),
-        ("budget --alpha 1 --backward chain.csv --cost c.csv --weights w.csv", "w.csv", {"w.csv": "weight\n0\n0\n"}),
     ):
         yield _told(f"mechdesign {line} {more or ''}", line, says, {**files, **more})
 

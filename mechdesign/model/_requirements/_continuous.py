@@ -20,7 +20,7 @@ from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import Epsilon, Table, says
+from mechdesign.model._grammar import Table, says
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, with_fields
 from mechdesign.model._words import Words
@@ -46,9 +46,7 @@ class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
     The secrets must be anchors, so the domain needs the key ``anchors``.
     """
 
-    epsilon: Annotated[
-        Epsilon, says('ε in nats per unit of distance, exact: a number, a text such as "1/3", or a file of budgets.')
-    ]
+    epsilon: Annotated[Fraction, says('ε in nats per unit of distance, exact: a number or a text such as "1/3".')]
     distance: Annotated[Distance, says("the distance d between points.")] = "euclidean"
     split: Annotated[
         Fraction | None,

@@ -20,7 +20,6 @@ from mechdesign.model._grammar import (
     Distance,
     Edges,
     EdgesCsv,
-    Epsilon,
     MatrixFile,
     Neighbours,
     Table,
@@ -42,9 +41,7 @@ class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
         "edges", "edges_csv", "neighbours", "complete", "line", "blocks", "categories", "transitions", "radius",
     )  # fmt: skip
 
-    epsilon: Annotated[
-        Epsilon, says('ε of each edge in nats, exact: a number, a text such as "1/3", or a file of budgets.')
-    ]
+    epsilon: Annotated[Fraction, says('ε of each edge in nats, exact: a number or a text such as "1/3".')]
     edges: Edges = None
     edges_csv: EdgesCsv = None
     neighbours: Neighbours = None

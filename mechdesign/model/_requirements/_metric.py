@@ -16,7 +16,7 @@ from mechdesign.base._check import require_kind
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
-from mechdesign.model._grammar import Distance, Epsilon, GraphTable, MatrixFile, Table, says
+from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Table, says
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, square, with_fields
 from mechdesign.model._words import Words
@@ -29,9 +29,7 @@ class MetricTable(Table, frozen=True, tag_field="kind", tag="metric"):
 
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
-    epsilon: Annotated[
-        Epsilon, says('ε in nats per unit of distance, exact: a number, a text such as "1/3", or a file of budgets.')
-    ]
+    epsilon: Annotated[Fraction, says('ε in nats per unit of distance, exact: a number or a text such as "1/3".')]
     distance: Annotated[Distance | None, says("the name of the distance d.")] = None
     matrix: Annotated[MatrixFile | None, says("a file with the distances d.")] = None
     graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance d.")] = None

@@ -15,7 +15,7 @@ from mechdesign.base._check import require_kind
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
-from mechdesign.model._grammar import Distance, Epsilon, GraphTable, MatrixFile, Table, says
+from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Table, says
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, square
 from mechdesign.model._words import Words
@@ -26,7 +26,7 @@ class ThresholdTable(Table, frozen=True, tag_field="kind", tag="threshold"):
 
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
-    epsilon: Annotated[Epsilon, says('ε in nats, exact: a number, a text such as "1/3", or a file of budgets.')]
+    epsilon: Annotated[Fraction, says('ε in nats, exact: a number or a text such as "1/3".')]
     radius: Annotated[Fraction, says("the radius, as an exact number in the unit of the distance.")]
     distance: Annotated[Distance | None, says("the name of the distance.")] = None
     matrix: Annotated[MatrixFile | None, says("a file with the distances.")] = None
