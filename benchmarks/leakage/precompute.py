@@ -6,7 +6,7 @@
 `sizes` runs every precomputation in a separate process with one thread and without a cache, which gives its peak
 memory. CPU seconds are printed with wall-clock seconds, for machines that are not idle. 3,000 states take minutes.
 
-`cache` computes each loss function and cost curve once with an empty cache, reads it with an empty memory, and finds it
+`cache` computes each loss function once with an empty cache, reads it with an empty memory, and finds it
 in memory. The seconds are medians of three in one process with one thread.
 """
 
@@ -27,17 +27,13 @@ from typing import Any
 
 import numpy as np
 
-import mechdesign as md
 from mechdesign.base import _cache as cache
 from mechdesign.leakage import LossFunction
-from mechdesign.measures import cost_curve
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness import Facts, apart, options, origin, peak, show, write
 from leakage.matrices import KINDS, gaussian, random_matrix
-
-BUDGETS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 def measure(kind: str, n: int) -> Facts:
@@ -90,24 +86,14 @@ def saved(name: str, compute: Callable[[], Any]) -> Facts:
     return row
 
 
-def problem(columns: int) -> md.Problem:
-    """Return a square grid with a uniform prior."""
-    domain = md.Domain.grid(columns, columns, float(columns), float(columns))
-    distance = md.distances.euclidean(domain)
-    return md.Problem(np.full(columns**2, columns**-2.0), distance, [md.MetricPrivacy(1, distance)])
-
-
 def savings(states: list[int]) -> list[Facts]:
-    """Return a row for each loss function and each cost curve."""
+    """Return a row for each loss function."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ[cache.VARIABLE] = folder
         for n in states:
             for name, P in {"random": random_matrix(n), "Gaussian 0.1": gaussian(n, 0.1)}.items():
                 found.append(saved(f"loss function, {name}, {n} states", functools.partial(LossFunction, P)))
-        for columns in (5, 8):
-            curve = functools.partial(cost_curve, problem(columns), BUDGETS)
-            found.append(saved(f"cost curve, {columns**2} cells, 5 budgets", curve))
     return found
 
 

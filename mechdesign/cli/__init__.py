@@ -75,7 +75,7 @@ _COMMANDS: Mapping[str, str] = {
     "chain": "Write the transition matrices of secrets, forward and backward.",
     "leakage": "Show the leakage of repeated releases of correlated data.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
-    "cache": "List, limit or clear the cache of loss functions and cost curves.",
+    "cache": "List, limit or clear the cache of loss functions.",
     "bench": "Run solvers on families of problems, and check their results.",
     "info": "Show versions and solvers.",
     "examples": "List embedded examples, or print one.",

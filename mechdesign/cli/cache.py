@@ -19,7 +19,7 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
 
 @click.group()
 def cache() -> None:
-    """List, limit or clear the cache of loss functions and cost curves.
+    """List, limit or clear the cache of loss functions.
 
     The environment variable MECHDESIGN_CACHE names another folder, or turns the cache off with the word off.
     """
