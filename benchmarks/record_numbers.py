@@ -20,7 +20,6 @@ from __future__ import annotations
 import csv
 import functools
 import importlib.util
-import itertools
 import json
 import math
 import sys
@@ -75,21 +74,15 @@ def make_policy(
     """Return a policy; the setting of the kind "thetas" is the threshold of each attribute, or None for any value."""
     domain, policy = md.tables.Domain(attributes), md.tables.Policy
     match kind:
-        case "full" | "line":
-            return getattr(policy, kind)(domain, constraints=counts, unbounded=unbounded)
+        case "full":
+            return policy.full(domain, constraints=counts, unbounded=unbounded)
+        case "line":
+            theta: Any = dict.fromkeys(domain.names, "next")
+            return policy.attribute(domain, theta=theta, constraints=counts, unbounded=unbounded)
         case "thetas":
-            return policy.union(*(_one_attribute(domain, *each) for each in setting.items()))
+            return policy.attribute(domain, theta={name: each for name, each in setting.items() if each is not None})
         case _:
             return getattr(policy, kind)(domain, setting, constraints=counts, unbounded=unbounded)
-
-
-def _one_attribute(domain: Any, name: str, theta: float | None) -> Any:
-    """Return the policy in which one attribute may change, to any value or by at most θ."""
-    if theta is not None:
-        return md.tables.Policy.threshold(domain, theta, attributes=[name])
-    own = domain.names.index(name)
-    values = itertools.product(*(domain.attribute(each).values for each in domain.names))
-    return md.tables.Policy.partition(domain, [str(value[:own] + value[own + 1 :]) for value in values])
 
 
 def bound_changes(policy: Any, queries: Sequence[Any]) -> list[Any]:

@@ -277,6 +277,24 @@ def test_wrong_tables():
         assert not Path("released").exists()
 
 
+def test_console_and_page_say_which_attribute_is_public():
+    domain = (
+        'domain.attributes = { age = { range = [0, 9] }, region = { values = ["north", "south"] } }\n'
+        'policy = { kind = "attribute", theta = { age = 5, region = 0 } }\n'
+    )
+    table = "age,region\n" + "".join(f"{age},{'south' if age % 3 else 'north'}\n" for age in range(10))
+    for by, spent in (("region", "nothing was spent"), ("age", "ε = 1 was spent")):
+        release = f'release = {{ kind = "histogram", epsilon = 1, partition = {{ by = ["{by}"] }} }}\n'
+        result = run(*write(release, domain=domain, table=table), "--overwrite")
+        assert result.exit_code == 0, result.output
+        assert spent in result.output, by
+        page = Path("released/report.html").read_text(encoding="utf-8")
+        for text in (result.output, page):
+            assert "2 values of region, where region is public" in " ".join(text.split()), by
+        answers = Path("released/answers.csv").read_text(encoding="utf-8").splitlines()[1:]
+        assert ([line.split(",")[1:3] for line in answers] == [["4", "0"], ["6", "0"]]) == (by == "region")
+
+
 def test_no_table_and_no_specification():
     for arguments, words in (
         (["missing.toml", "t.csv"], "missing.toml: cannot be opened"),

@@ -13,7 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +23,6 @@ from scipy.sparse.csgraph import connected_components
 from mechdesign.base._arrays import Flags, Integers, read_only
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policies._known_counts import Constraint
 
 LARGEST_EDGE_LIST = 4_000_000
 """The largest number of edges that `SecretGraph.edges` lists."""
@@ -442,22 +440,6 @@ def _same(within: Integers | None, size: int) -> Any:
         return None
     labels = np.append(within, -1)
     return lambda x, y: (labels[x] == labels[y]) | (y == size)
-
-
-class PolicyLike(Protocol):
-    """The interface of a policy (T, G, Q): its domain, secret graph and publicly known counts."""
-
-    @property
-    def domain(self) -> Domain:
-        """Return the domain of the records."""
-
-    @property
-    def secret_graph(self) -> SecretGraph:
-        """Return the graph on the indices of the values."""
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """Return the publicly known counts."""
 
 
 def require_policy(policy: object) -> None:

@@ -71,7 +71,10 @@ class LinesGraph(SecretGraph):
     def edge_blocks(self) -> Iterator[Integers]:
         """Yield every edge once."""
         for order, reach in self.lines():
-            yield from _pairs(order, reach + 1)
+            ascending = bool((order[1:] > order[:-1]).all())
+            for i, j in _pairs(reach):
+                edges = np.column_stack((order[i], order[j]))
+                yield edges if ascending else np.sort(edges, axis=1)
 
     def spread(self, weights: NDArray[Any], within: Integers | None = None) -> Largest:
         """Return the largest |w_x − w_y| over the edges."""
@@ -87,10 +90,12 @@ class LinesGraph(SecretGraph):
         found = []
         for line in self.lines():
             placed = radii[line.order]
-            if points is None:
-                found.append(line.edge(_highest_sum(placed, placed, line.reach)))
-            else:
-                found.append(line.edge(_highest_sum_apart(placed, points[line.order], line.reach)))
+            best = _highest_sum(placed, placed, line.reach)
+            if points is not None and best.edge is not None:
+                own = points[line.order]
+                if own[best.edge[0]] == own[best.edge[1]]:
+                    best = _highest_sum_apart(placed, own, line.reach)
+            found.append(line.edge(best))
         return find_largest(found)
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
@@ -118,9 +123,8 @@ class LinesGraph(SecretGraph):
             # All other edges join the last value of a run of equal labels to the first value of a later run, if any.
             starts = np.flatnonzero(np.append(True, own[1:] != own[:-1]))
             ends = np.append(starts[1:], len(own)) - 1
-            last = np.searchsorted(starts, reach[ends], side="right")
-            for block in _pairs(np.arange(len(starts)), last):
-                across = np.column_stack((order[ends[block[:, 0]]], order[starts[block[:, 1]]]))
+            for i, j in _pairs(np.searchsorted(starts, reach[ends], side="right") - 1):
+                across = np.column_stack((order[ends[i]], order[starts[j]]))
                 found = select_one_per_pair(np.concatenate((found, across)), extended)
         return np.sort(select_one_per_pair(found, extended), axis=1)
 
@@ -352,22 +356,16 @@ def label_numbers(labels: ArrayLike, path: str) -> Integers:
     return read_only(numbers)
 
 
-def _pairs(order: Integers, last: Integers) -> Iterator[Integers]:
-    """Yield the pairs order[i], order[j] with i < j < last[i]."""
-    pending: list[Integers] = []
-    held = 0
-    positions = np.arange(len(order))
-    offset = 1
-    while len(positions := positions[positions + offset < last[positions]]):
-        pairs = np.column_stack((order[positions], order[positions + offset]))
-        pending.append(np.sort(pairs, axis=1))
-        held += len(pairs)
-        if held >= BLOCK:
-            yield from np.array_split(np.concatenate(pending), -(-held // (4 * BLOCK)))
-            pending, held = [], 0
-        offset += 1
-    if pending:
-        yield np.concatenate(pending)
+def _pairs(reach: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """Yield the places i and j of all pairs with i < j <= reach[i]."""
+    widths = reach - np.arange(len(reach))
+    ends = np.cumsum(widths)
+    cuts = np.searchsorted(ends, np.arange(BLOCK, ends[-1], BLOCK)) + 1
+    for places in np.split(np.arange(len(reach)), np.unique(cuts)):
+        if len(first := np.repeat(places, widths[places])):
+            # The pairs are numbered in order; those of place i have the numbers up to ends[i].
+            numbers = np.arange(len(first)) + ends[places[0]] - widths[places[0]]
+            yield first, first + 1 + numbers - (ends[first] - widths[first])
 
 
 Merge = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]

@@ -15,7 +15,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
 
 if TYPE_CHECKING:
-    from mechdesign.tables._policies._graphs import PolicyLike
+    from mechdesign.tables._policy import Policy
 
 
 LARGEST_SEARCH = 200_000
@@ -24,7 +24,7 @@ LARGEST_SEARCH = 200_000
 Database = tuple[int, ...]
 
 
-def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[Database, Database]]:
+def neighbouring_databases(policy: Policy, records: int) -> Iterator[tuple[Database, Database]]:
     """Yield every pair of neighbouring databases of `records` records once.
 
     A database is a tuple of the index of each record's value, or |T| for an absent record. Two databases are neighbours
@@ -63,7 +63,7 @@ def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[D
                 yield first, second
 
 
-def largest_change(policy: PolicyLike, function: Callable[..., Any], records: int, norm: int) -> Fraction:
+def largest_change(policy: Policy, function: Callable[..., Any], records: int, norm: int) -> Fraction:
     """Return the largest ‖f(D) − f(D')‖ to the power `norm` over the neighbouring databases of `records` records."""
     values: dict[Database, list[Fraction]] = {}
     size = policy.domain.size

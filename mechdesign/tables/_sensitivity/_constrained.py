@@ -61,7 +61,7 @@ from mechdesign.tables._sensitivity._linear import ALL, FEW_ROWS, Additive, Extr
 from mechdesign.tables._sensitivity._numbers import root_up
 
 if TYPE_CHECKING:
-    from mechdesign.tables._policies._graphs import PolicyLike
+    from mechdesign.tables._policy import Policy
 
 
 # Up to this number of edges, the edges are listed and classified as edges within a kind or between kinds.
@@ -92,7 +92,7 @@ class ConstraintSensitivity:
     moves: int
 
 
-def constraint_sensitivity(policy: PolicyLike) -> ConstraintSensitivity:
+def constraint_sensitivity(policy: Policy) -> ConstraintSensitivity:
     """Return the ℓ1 sensitivity of the histogram of all values under the policy's constraints.
 
     Neighbours are defined in `mechdesign.tables._sensitivity._constrained`. The published bound 2·max(|Q|, 1) is too
@@ -119,7 +119,7 @@ def constraint_sensitivity(policy: PolicyLike) -> ConstraintSensitivity:
     return ConstraintSensitivity(int(found.power), found.exact, ties.moves)
 
 
-def under_known_counts(policy: PolicyLike, query: Additive, norm: int) -> LargestChange:
+def under_known_counts(policy: Policy, query: Additive, norm: int) -> LargestChange:
     """Return an upper bound on the change of a query between neighbours under known counts, to the power `norm`.
 
     The bound is attained by tables with enough records if `exact` is true. In the ℓ1 norm the bound is attained for few

@@ -25,7 +25,7 @@ from mechdesign.tables._sensitivity._numbers import LatticeMatrix, as_lattice, p
 
 if TYPE_CHECKING:
     from mechdesign.tables._domain import Attribute, Domain
-    from mechdesign.tables._policies._graphs import PolicyLike
+    from mechdesign.tables._policy import Policy
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Sensitivity:
 
 
 def sensitivity(
-    policy: PolicyLike,
+    policy: Policy,
     query: str | ArrayLike | Callable[..., Any],
     norm: int = 1,
     *,
@@ -143,30 +143,30 @@ def as_norm(norm: object) -> int:
     return number
 
 
-def of_counts(policy: PolicyLike, norm: int, partition: ArrayLike | None = None) -> Sensitivity:
+def of_counts(policy: Policy, norm: int, partition: ArrayLike | None = None) -> Sensitivity:
     """Return the sensitivity of the counts of all values, or of all blocks of a partition."""
     blocks = None if partition is None else block_numbers(policy.domain, partition, "partition")
     return _of(policy, norm, histogram(policy.domain.size, blocks))
 
 
-def of_cumulative_counts(policy: PolicyLike, norm: int) -> Sensitivity:
+def of_cumulative_counts(policy: Policy, norm: int) -> Sensitivity:
     """Return the sensitivity of the cumulative counts of one ordered attribute."""
     policy.domain.ordered_attribute("cumulative counts")
     require_room(policy.domain.size, "cumulative counts")
     return _of(policy, norm, cumulative(policy.domain.size))
 
 
-def of_weights(policy: PolicyLike, norm: int, weights: ArrayLike) -> Sensitivity:
+def of_weights(policy: Policy, norm: int, weights: ArrayLike) -> Sensitivity:
     """Return the sensitivity of linear queries with weights of shape (|T|,) or (q, |T|)."""
     return of_lattice(policy, norm, as_lattice(weights, policy.domain.size))
 
 
-def of_lattice(policy: PolicyLike, norm: int, weights: LatticeMatrix) -> Sensitivity:
+def of_lattice(policy: Policy, norm: int, weights: LatticeMatrix) -> Sensitivity:
     """Return the sensitivity of linear queries whose weights are multiples of a unit."""
     return _of(policy, norm, from_weights(weights))
 
 
-def of_sum(policy: PolicyLike, norm: int, attribute: str | None = None) -> Sensitivity:
+def of_sum(policy: Policy, norm: int, attribute: str | None = None) -> Sensitivity:
     """Return the sensitivity of a sum; under known counts, an array with an entry per value is allocated."""
     domain = policy.domain
     axis = domain.names.index(find_attribute(domain, attribute).name)
@@ -186,21 +186,21 @@ def find_attribute(domain: Domain, name: str | None) -> Attribute:
     return domain.attributes[0] if name is None else domain.attribute(name)
 
 
-def of_cluster_sizes(policy: PolicyLike, norm: int, clusters: ArrayLike | None = None) -> Sensitivity:
+def of_cluster_sizes(policy: Policy, norm: int, clusters: ArrayLike | None = None) -> Sensitivity:
     """Return the sensitivity of the sizes of clusters."""
     refuse_kmeans(policy)
     return _make_sensitivity(kmeans_sizes(policy, clusters), norm)
 
 
 def of_cluster_sums(
-    policy: PolicyLike, norm: int, clusters: ArrayLike | None = None, origins: ArrayLike | None = None
+    policy: Policy, norm: int, clusters: ArrayLike | None = None, origins: ArrayLike | None = None
 ) -> Sensitivity:
     """Return the sensitivity of the sums over clusters."""
     refuse_kmeans(policy)
     return _make_sensitivity(kmeans_sums(policy, norm, clusters, origins), norm)
 
 
-def of_function(policy: PolicyLike, norm: int, function: Callable[..., Any], records: int | None = None) -> Sensitivity:
+def of_function(policy: Policy, norm: int, function: Callable[..., Any], records: int | None = None) -> Sensitivity:
     """Return the sensitivity of a function by evaluating it on all databases with `records` records."""
     if records is None:
         raise InputError("records", "is not given", remedy="give the number of records of the databases")
@@ -219,7 +219,7 @@ _NAMED: Mapping[str, tuple[Callable[..., Sensitivity], tuple[str, ...]]] = Mappi
 )
 
 
-def refuse_kmeans(policy: PolicyLike) -> None:
+def refuse_kmeans(policy: Policy) -> None:
     """Raise `InputError` if the policy has known counts."""
     if policy.constraints:
         raise InputError(
@@ -232,7 +232,7 @@ def refuse_kmeans(policy: PolicyLike) -> None:
         )
 
 
-def _of(policy: PolicyLike, norm: int, query: Additive) -> Sensitivity:
+def _of(policy: Policy, norm: int, query: Additive) -> Sensitivity:
     graph = policy.secret_graph
     found = under_known_counts(policy, query, norm) if policy.constraints else query.change(graph, norm)
     return _make_sensitivity(found, norm)
