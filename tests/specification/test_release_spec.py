@@ -157,8 +157,7 @@ def test_policies(text, domain, wanted):
 def test_policies_of_every_kind_know_the_counts_and_protect_presence():
     keys = {
         "full": "",
-        "attribute": "",
-        "line": "",
+        "attribute": ", theta = { age = 2 }",
         "partition": ", blocks.width = 5",
         "threshold": ", theta = 2",
         "graph": ", edges = [[0, 9], [3, 4]]",
