@@ -177,6 +177,6 @@ def stage_level(stage: Stage) -> float:
     """
     require_kind(stage, Stage, "stage", "a Stage")
     mechanism = stage.fitted.mechanism
-    if isinstance(mechanism, Mechanism):
+    if isinstance(mechanism, Mechanism) and not stage.fitted.own:
         return mechanism.level()
     return graph_level(stage.epsilon, stage.graph)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, get_args
 
@@ -22,7 +23,9 @@ from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.base._locks import ProcessLock
 from mechdesign.base._values import cached_property
-from mechdesign.certify._exact import exact
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._exact import exact, exact_text
+from mechdesign.certify._privacy import check
 from mechdesign.certify._texts import require_plain_texts
 from mechdesign.graphs._constraints import constrain, delta_set, disconnected, isolated
 from mechdesign.graphs._exposure import protected_pairs, sensitivity_hull
@@ -32,11 +35,11 @@ from mechdesign.graphs._problem import Within
 from mechdesign.graphs._problem import problem as policy_problem
 from mechdesign.graphs._repairs import Method as RepairMethod
 from mechdesign.graphs._repairs import Repair, repair
-from mechdesign.mechanisms._knorm import HullChoice
+from mechdesign.mechanisms._knorm import HullChoice, KNormMechanism
 from mechdesign.mechanisms._mechanism import Mechanism
 from mechdesign.mechanisms._registry import MECHANISMS, find
 from mechdesign.model import distances
-from mechdesign.model._channel import Channel
+from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number
@@ -46,6 +49,9 @@ from mechdesign.traces._stage import Fitted, Stage, merge_surrogates
 
 OPTIMAL = "lp"
 """The name of the channel of least expected cost; all other names come from `mechdesign.mechanisms`."""
+
+Build = Callable[[Fraction, Domain, nx.Graph, HullChoice], Mechanism]
+"""A function that builds a mechanism of one's own from ε, the states, the policy graph and the choice of hull."""
 
 Repaired = Literal["disconnected", "all"]
 """The states that a repair protects: disconnected states, or all states without edges in the constrained graph."""
@@ -72,7 +78,7 @@ class Planner:
         self,
         domain: Domain,
         graph: nx.Graph,
-        mechanism: str = "planar-isotropic",
+        mechanism: str | Build = "planar-isotropic",
         *,
         delta: Number | None = None,
         repair: RepairMethod | None = "area",
@@ -99,8 +105,9 @@ class Planner:
             raise InputError("snap", "is not a truth value", value=snap, bound="True or False")
         if delta is not None and not 0 <= exact(delta, "delta") < 1:
             raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
-        if not snap and (mechanism == OPTIMAL or not find(mechanism).coordinates):
-            raise InputError("snap", f"is False, but {mechanism!r} always releases states", value=snap, bound="True")
+        if not snap and not _has_hull(mechanism):
+            name = "a function" if callable(mechanism) else repr(mechanism)
+            raise InputError("snap", f"is False, but {name} always releases states", value=snap, bound="True")
         if domain.points.shape[1]:
             as_points(domain, "domain.points")
         else:
@@ -187,8 +194,10 @@ class Planner:
             made = synthesise(request, self.settings)
             answers = members if self.within == "component" else everywhere
             return Fitted(graph, repaired, hull, made, made.channel, answers)
+        if callable(self.mechanism):
+            return Fitted(graph, repaired, hull, *_build_own(self.mechanism, epsilon, self.domain, graph, self.hull))
         mechanism = find(self.mechanism).build(epsilon, self.domain, graph, self.hull)
-        answers = _distinct(self.domain.points) if find(self.mechanism).coordinates else everywhere
+        answers = _distinct(self.domain.points) if _has_hull(self.mechanism) else everywhere
         channel = _build_snapped_channel(mechanism, self.domain, answers) if self.snap else None
         return Fitted(graph, repaired, hull, mechanism, channel, answers)
 
@@ -206,7 +215,7 @@ class Planner:
             return nx.freeze(graph), None
         # Without a hull, a mechanism protects only edges, so a state without edges in the policy protects no other
         # state.
-        hulled = self.mechanism != OPTIMAL and find(self.mechanism).coordinates
+        hulled = _has_hull(self.mechanism)
         bystanders = np.setdiff1d(members[:0] if hulled else isolated(graph), endangered)
         if self.repair is not None:
             made = repair(self.domain, graph, self.repair, hull=self.hull, nodes=endangered, bystanders=bystanders)
@@ -220,19 +229,24 @@ class Planner:
         return nx.freeze(graph), repaired
 
 
-def check_mechanism(name: str, path: str = "mechanism") -> None:
-    """Raise `InputError` unless traces support the mechanism with this name."""
-    if name != OPTIMAL and name not in MECHANISMS:
+def _has_hull(mechanism: str | Build) -> bool:
+    """Return whether a mechanism is known to protect all states in a hull; only edges are proved of one's own."""
+    return not callable(mechanism) and mechanism != OPTIMAL and find(mechanism).coordinates
+
+
+def check_mechanism(mechanism: object) -> None:
+    """Raise `InputError` unless traces know the mechanism with this name, or it is a function."""
+    if not callable(mechanism) and mechanism != OPTIMAL and mechanism not in MECHANISMS:
         names = ", ".join(map(repr, (OPTIMAL, *MECHANISMS)))
-        raise InputError(path, "is not known", value=name, bound=f"one of {names}")
+        raise InputError("mechanism", "is not known", value=mechanism, bound=f"one of {names}, or a function")
 
 
 def _require_no_places(
-    mechanism: str, repair: RepairMethod | None, delta: Number | None, cost: ArrayLike | None
+    mechanism: str | Build, repair: RepairMethod | None, delta: Number | None, cost: ArrayLike | None
 ) -> None:
     """Raise `InputError` for what needs places, over a domain of labels, where the default repair is left out."""
     problem, remedy = "needs places, and the domain has labels only", "give a domain of points or cells"
-    if mechanism != OPTIMAL and find(mechanism).coordinates:
+    if _has_hull(mechanism):
         without = [OPTIMAL, *(name for name, kind in MECHANISMS.items() if not kind.coordinates)]
         raise InputError("mechanism", problem, value=mechanism, bound=f"one of {', '.join(map(repr, without))}")
     if repair not in (None, "area"):
@@ -247,6 +261,32 @@ def _distinct(places: Floats) -> Integers:
     """Return the first state at each distinct place, in ascending order."""
     _, first = np.unique(places, axis=0, return_index=True)
     return np.sort(first)
+
+
+def _build_own(
+    build: Build, epsilon: Fraction, domain: Domain, graph: nx.Graph, hull: HullChoice
+) -> tuple[Mechanism, Channel, Integers, Literal[True]]:
+    """Return the last fields of `Fitted` for a mechanism of one's own, whose channel keeps the policy graph exactly."""
+    try:
+        made: object = build(epsilon, domain, graph, hull)
+        require_kind(made, Mechanism, "its value", "a Mechanism")
+        assert isinstance(made, Mechanism)
+        answers = _distinct(domain.points) if isinstance(made, KNormMechanism) else np.arange(domain.size)
+        channel = made.channel(domain.part(answers))
+        require_kind(channel, Channel, "its channel", "a Channel")
+        if channel.numerators.shape != (len(graph), len(answers)):
+            bound = f"({len(graph)}, {len(answers)})"
+            raise InputError("its channel", "has the wrong shape", value=channel.numerators.shape, bound=bound)
+    except Exception as error:
+        problem = f"is a function that failed ({type(error).__name__}: {error})"
+        bound = "a function (epsilon, domain, graph, hull) that returns a Mechanism"
+        raise InputError("mechanism", problem, bound=bound) from error
+    row = {node: index for index, node in enumerate(sorted(graph))}
+    edges = [(row[one], row[other]) for one, other in graph.edges]
+    if broken := check(channel.numerators, EXPONENT, PairBound.graph(epsilon, len(row), edges)):
+        problem = f"is a function whose channel breaks the policy graph ({broken.sentence})"
+        raise InputError("mechanism", problem, bound=f"within ε = {exact_text(epsilon)} on every edge")
+    return made, channel, answers, True
 
 
 def _build_snapped_channel(mechanism: Mechanism, domain: Domain, answers: Integers) -> Channel:

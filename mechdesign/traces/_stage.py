@@ -118,6 +118,7 @@ class Fitted:
             snapped.
         observables: The states that may be released, ascending. If several states have the same place, a mechanism with
             a hull releases only the first of them.
+        own: Whether the mechanism is one's own, of which only the policy graph is proved.
 
     >>> import mechdesign as md
     >>> trace = md.traces.Trace(
@@ -134,6 +135,7 @@ class Fitted:
     mechanism: Mechanism | Design
     channel: Channel | None
     observables: Integers
+    own: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -322,11 +324,11 @@ class Stage:
 
         The degree is the number of members of C that the mechanism makes ε-indistinguishable from the state, including
         the state. For a K-norm mechanism, this is the number of members in the hull around the state. For an optimal
-        channel, it is the number of neighbours plus 1. A state outside C has the degree of its surrogate; an impossible
-        state has the degree 0.
+        channel and a mechanism of one's own, it is the number of neighbours plus 1. A state outside C has the degree of
+        its surrogate; an impossible state has the degree 0.
         """
         mechanism = self.fitted.mechanism
-        if isinstance(mechanism, Mechanism):
+        if isinstance(mechanism, Mechanism) and not self.fitted.own:
             counts = mechanism.degrees()
         else:
             counts = {int(node): int(degree) + 1 for node, degree in self.graph.degree()}

@@ -28,7 +28,7 @@ from mechdesign.model._numbers import Number, positive
 from mechdesign.model._prior import Prior
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.traces._hmm import Transition, as_chain, as_initial, logarithm, predict, update
-from mechdesign.traces._planner import Planner, Repaired
+from mechdesign.traces._planner import Build, Planner, Repaired
 from mechdesign.traces._stage import Release, Stage
 
 # A process id that no process has. It marks copies of a trace that has released states; no process may continue such a
@@ -63,7 +63,10 @@ class Trace:
             costs depend on this distribution, too.
         mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name from
             `mechdesign.mechanisms.available`. The name "lp" is the channel of least expected cost, designed anew
-            for the belief at each time.
+            for the belief at each time. A function (epsilon, domain, graph, hull) that returns a
+            `mechdesign.mechanisms.Mechanism` is a mechanism of one's own, built anew for each policy graph, whose
+            nodes are the possible states. Its channel must keep the graph in exact arithmetic. Only this is claimed
+            of it: it protects the edges, and no hull.
         delta: The parameter δ in [0, 1) of the δ-location set: the fewest states with a total probability of at least 1
             − δ. This set is the constrained domain. A true state outside the set is released as the nearest state in
             the set (see `mechdesign.traces._stage`). Without `delta`, the constrained domain contains all states with
@@ -113,7 +116,7 @@ class Trace:
         epsilon: Number,
         transition: Transition,
         initial: Prior | ArrayLike,
-        mechanism: str = "planar-isotropic",
+        mechanism: str | Build = "planar-isotropic",
         *,
         delta: Number | None = None,
         repair: Method | None = "area",
@@ -154,6 +157,9 @@ class Trace:
                 "transition", "has the wrong number of states", value=chain.size, bound=f"{domain.size} states"
             )
         self._start(planner, positive(epsilon, "epsilon"), chain, as_initial(initial, domain.size), rng)
+        if callable(mechanism):
+            # A function that fails is refused before any state is read; its first stage is kept.
+            self.table(1)
         if repair is not None and planner.repair is None and self._may_lose_edges():
             warn(
                 "a domain of labels has no places, so no repair adds edges: a state that loses its last edge, because "
@@ -200,7 +206,8 @@ class Trace:
 
     def __repr__(self) -> str:
         """Return the size, the mechanism and the number of releases."""
-        return f"Trace({self._planner.domain.size} states, {self._planner.mechanism}, {self._time + 1} released)"
+        mechanism = getattr(self._planner.mechanism, "__name__", self._planner.mechanism)
+        return f"Trace({self._planner.domain.size} states, {mechanism}, {self._time + 1} released)"
 
     @property
     def domain(self) -> Domain:
