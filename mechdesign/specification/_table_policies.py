@@ -82,6 +82,7 @@ class RecordPolicyTable(Table, frozen=True):
             '"attribute" a table with a θ for some attributes, such as { age = 5 }: "next" joins neighbouring values, '
             "0 says that the attribute is public. All other attributes change to any value."
         ),
+        msgspec.Meta(extra_json_schema={"type": ["number", "string", "object"]}),
     ] = None
     blocks: Annotated[BlocksTable | None, says("the blocks of a partition.")] = None
     edges: Annotated[

@@ -378,7 +378,7 @@ def _measure(
     if limit <= 0:
         raise InputError(path, "is not positive", value=theta, bound="> 0")
     if not gaps:
-        raise InputError("domain", "has a single value on the attributes of the threshold", bound="at least two")
+        raise InputError(path, "is a distance between values, of which there is only one", bound="two values or more")
     within = _reach(limit, theta, [value for attribute in attributes for value in _ends(attribute)])
     if within < min(gaps) * unit:
         least = exact_text(min(gaps) * unit)

@@ -127,12 +127,16 @@ def test_policies() -> None:
             "theta": [
                 *[lambda theta=theta: Policy.threshold(FIVE, theta) for theta in (0, -1, 0.5, 6, 5.1, NAN, True)],
                 *each(attribute, 5, "next", ["age"], ({"age": 0, "sex": 0},)),
+                *each(threshold, Domain({"x": [2]})),
             ],
             "theta['age']": each(attribute, *(({"age": theta},) for theta in wrong)),
             "theta['sex']": each(attribute, ({"sex": 1},), ({"sex": "next"},)),
             "theta['height']": each(attribute, ({"height": 1},)),
-            "theta['x']": each(attribute, ({"x": 1}, Domain({"x": [2, 1]})), ({"x": "next"}, Domain({"x": [2, 1]}))),
-            "domain": each(Policy.full, ({"x": [1]},)) + each(threshold, Domain({"x": [2]})),
+            "theta['x']": [
+                *each(attribute, *(({"x": theta}, Domain({"x": [2, 1]})) for theta in (1, "next"))),
+                *each(attribute, ({"x": 1}, Domain({"x": [2], "y": [1, 2]}))),
+            ],
+            "domain": each(Policy.full, ({"x": [1]},)),
             "domain['sex']": each(threshold, MIXED, SEX),
             "domain['x']": each(threshold, Domain({"x": [2, 1]})),
             "labels": [lambda labels=labels: Policy.partition(FIVE, labels) for labels in ([0, 1], "01234", 7)],
