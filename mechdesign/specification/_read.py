@@ -7,7 +7,9 @@ once from the decimal number in the file.
 from __future__ import annotations
 
 import difflib
+import functools
 import math
+import operator
 import os
 import re
 import tomllib
@@ -237,7 +239,7 @@ def _check_sizes(value: object, path: Keys) -> None:
             _check_sizes(each, (*path, index))
     elif isinstance(value, dict):
         for key, each in value.items():
-            if isinstance(each, Table):
+            if isinstance(each, Table | list):
                 _check_sizes(each, (*path, key))
     elif isinstance(value, int | float | Fraction) and (bound := _find_passed_bound(value)):
         raise SpecificationError(path, "is out of range", value=_short(value), bound=bound)
@@ -313,7 +315,7 @@ def names_of(table: type[Table]) -> list[str]:
 def _explain(error: msgspec.ValidationError, data: object, kind: Any, path: Keys) -> SpecificationError:
     match = _WHERE.fullmatch(str(error))
     problem, where = (match["problem"], match["where"] or "") if match else (str(error), "")
-    hints: list[Any] = [kind]
+    hints: list[Any] = [*parts(kind)]
     tables: list[type[Table]] = []
     value: Any = data
     inside: Keys = ()
@@ -349,7 +351,7 @@ def _explain(error: msgspec.ValidationError, data: object, kind: Any, path: Keys
 
 def _explain_inside(values: Any, hints: Sequence[Any], place: Keys) -> SpecificationError:
     """Return the error about the first wrong value in a table with free names."""
-    (hint,) = below(hints, "")
+    hint: Any = functools.reduce(operator.or_, below(hints, ""))
     for key, value in values.items():
         try:
             msgspec.convert(value, hint, dec_hook=_decode)

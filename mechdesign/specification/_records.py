@@ -55,7 +55,10 @@ class AttributeTable(Table, frozen=True):
 class RecordsTable(Table, frozen=True):
     """The possible records: every combination of the values of the attributes."""
 
-    attributes: Annotated[dict[str, AttributeTable], says("the name and the values of each column that is used.")]
+    attributes: Annotated[
+        dict[str, AttributeTable | list[Any]],
+        says("the name and the values of each column that is used: a table, or the list of the values."),
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,8 +147,9 @@ def _signs(attribute: Attribute) -> str:
 def build_records(table: RecordsTable, source: Source) -> Records:
     """Return the records described by the table at `source`."""
     place = source / "attributes"
-    attributes = {name: _values(described, place / name) for name, described in table.attributes.items()}
-    rounded = [name for name, described in table.attributes.items() if described.round]
+    given = table.attributes.items()
+    attributes = {name: _values(described, place / name) for name, described in given}
+    rounded = [name for name, described in given if isinstance(described, AttributeTable) and described.round]
     with source.keys({f"domain[{name!r}]": f"attributes.{name}" for name in attributes} | {"domain": "attributes"}):
         domain = Domain(attributes)
     for name in rounded:
@@ -155,7 +159,9 @@ def build_records(table: RecordsTable, source: Source) -> Records:
     return Records(domain, frozenset(rounded))
 
 
-def _values(table: AttributeTable, source: Source) -> Sequence[Any]:
+def _values(table: AttributeTable | list[Any], source: Source) -> Sequence[Any]:
+    if isinstance(table, list):
+        return _read_listed(table, source)
     if table.low is None and (table.high is not None or table.step is not None):
         raise source.error("", f"has {table.form} and also high or step", bound="low, high and step together")
     if table.range is not None:

@@ -36,6 +36,9 @@ def edges(policy):
     [
         ("{ range = [-2, 2] }", [-2, -1, 0, 1, 2]),
         ('{ values = ["f", "m"] }', ["f", "m"]),
+        ('["f", "m"]', ["f", "m"]),
+        ("[0.1, 2, 30]", [0.1, 2, 30]),
+        ("[true, false]", [True, False]),
         ("{ values = [0.1, 2, 30] }", [0.1, 2, 30]),
         ("{ low = 0, high = 10, step = 5 }", [0, 5, 10]),
         ("{ low = 1.4, high = 1.7, step = 0.1 }", [1.4, 1.5, 1.6, 1.7]),
@@ -238,6 +241,12 @@ ATTRIBUTES = [
     ("{ low = 0, high = 1, step = 0 }", "domain.attributes.x.step", "> 0"),
     ("{ range = [0, 1], step = 2 }", "domain.attributes.x", "or step"),
     ('{ values = ["a"], round = true }', "domain.attributes.x.round", "ascending"),
+    ("[]", "domain.attributes.x", "no values"),
+    ('["a", "a"]', "domain.attributes.x[1]", "repeats"),
+    ('[["a"]]', "domain.attributes.x[0]", "in quotes"),
+    ("[1e500]", "domain.attributes.x[0]", "out of range"),
+    ("[9223372036854775808]", "domain.attributes.x[0]", "64 bits"),
+    ('"a"', "domain.attributes.x", "a table or a list"),
 ]
 POLICIES = [
     ('policy.kind = "ful"', "policy.kind", "mean full"),
