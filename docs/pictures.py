@@ -171,13 +171,14 @@ def databases() -> Figure:
     """Show released distribution functions of ages under differential privacy and under a threshold policy."""
     with on_disk("admissions.csv") as path:
         ages = np.loadtxt(path, skiprows=1, dtype=np.int64)
-    counts = np.bincount(ages, minlength=100)
+    counts, domain = np.bincount(ages, minlength=100), md.tables.Domain({"age": range(100)})
     cases = (
-        ("differential privacy", md.tables.hierarchical(counts, 0.1, rng=3)),
-        ("ages at most 5 years apart", md.tables.ordered_hierarchical(counts, 5, 0.1, rng=3)),
+        ("differential privacy", md.tables.Policy.full(domain)),
+        ("ages at most 5 years apart", md.tables.Policy.threshold(domain, 5)),
     )
     figure = new_figure(8.4, 3.3)
-    for panel, (name, release) in zip(figure.subplots(1, 2, sharey=True), cases, strict=True):
+    for panel, (name, policy) in zip(figure.subplots(1, 2, sharey=True), cases, strict=True):
+        release = md.tables.Cumulative().release(policy=policy, counts=counts, epsilon=0.1, rng=3)
         share = release.records
         panel.fill_between(range(100), release.low / share, release.high / share, step="post", alpha=0.22, linewidth=0)
         panel.plot(
@@ -196,7 +197,7 @@ def table() -> Figure:
     """Show the distribution function that the tutorial on tables rehearses."""
     page = run_page("table")
     policy = page["policies"]["ages at most 5 apart"]
-    return md.figures.release(md.tables.release_cumulative(page["ages"], policy, epsilon=0.5, rng=3))
+    return md.figures.release(md.tables.Cumulative().release(page["ages"], policy, epsilon=0.5, rng=3))
 
 
 def week() -> Figure:

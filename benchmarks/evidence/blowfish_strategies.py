@@ -28,12 +28,13 @@ from scipy.optimize import isotonic_regression
 
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._workload import strategy
+from mechdesign.tables._workload import all_ranges, prefixes
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness import Facts, options, show
 
+WORKLOADS = {"ranges": all_ranges, "prefixes": prefixes}
 GAUSSIAN = (
     ("ranges", 64, (1, 4, 16, 63)),
     ("ranges", 256, (0, 1, 16, 255)),
@@ -64,7 +65,7 @@ def gaussian(largest: int) -> None:
             continue
         policy = policy_of(size, theta)
         start = time.perf_counter()
-        found = strategy(name, policy, kind="optimal")
+        found = WORKLOADS[name](size).using("optimal").strategy(policy)
         seconds = time.perf_counter() - start
         # At unit sensitivity, ρ = 1/2 gives noise of unit variance.
         low, high = found.lower_bound(rho="0.5"), found.error(rho="0.5")
@@ -82,7 +83,7 @@ def laplace(largest: int) -> None:
     rows = []
     for name, size, theta in ((name, size, theta) for name, size, thetas in LAPLACE for theta in thetas):
         if size <= largest:
-            found = strategy(name, policy_of(size, theta), noise="laplace")
+            found = WORKLOADS[name](size).strategy(policy_of(size, theta), noise="laplace")
             ratios = {kind: ratio for kind, _, ratio in found.candidates}
             rows.append({"workload": name, "size": size, "theta": theta or "none", "taken": found.kind, **ratios})
     title = "Laplace noise: expected error as a multiple of the limit for linear unbiased decoding"
@@ -92,13 +93,14 @@ def laplace(largest: int) -> None:
 
 def inference(repeats: int) -> None:
     """Print measured errors of the cumulative histogram."""
-    found = strategy("prefixes", policy_of(256, 1), noise="laplace")
+    policy, workload = policy_of(256, 1), prefixes(256)
+    found = workload.strategy(policy, noise="laplace")
     rng, rows = np.random.default_rng(7), []
     for name, counts in _histograms().items():
         data, truth = np.repeat(np.arange(256), counts), np.cumsum(counts)
         before, after = [], []
         for _ in range(repeats):
-            answers = found.release(data, epsilon=1, rng=rng).answers
+            answers = workload.release(data, policy, epsilon=1, rng=rng).answers
             before.append(((answers - truth) ** 2).sum())
             after.append(((fitted(answers, len(data)) - truth) ** 2).sum())
         row = {"data": name, "records": len(data), "linear": np.mean(before), "isotonic": np.mean(after)}

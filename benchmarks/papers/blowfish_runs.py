@@ -18,9 +18,9 @@ from scipy.cluster.vq import kmeans2
 
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._cumulative import ordered_hierarchical
-from mechdesign.tables._queries._kmeans import kmeans
-from mechdesign.tables._queries._trees import budget_split, plan_ranges
+from mechdesign.tables._queries._cumulative import Cumulative
+from mechdesign.tables._queries._kmeans import KMeans
+from mechdesign.tables._queries._trees import budget_split, choose_tree
 from papers.experiments import Experiment, Row
 
 __all__ = ["EXPERIMENTS", "KINDS", "KMEANS", "LEMMA", "PRIVATE", "RANGES"]
@@ -111,12 +111,14 @@ def range_errors(
     low, high = np.sort(rng.integers(0, size, (2, queries)), axis=0)
     truth = _ranges(np.cumsum(counts).astype(np.float64), low, high)
     found = {}
+    domain = Domain({"value": range(size)})
     for name, theta in thetas.items():
+        policy = Policy.threshold(domain, theta) if theta < size - 1 else Policy.full(domain)
         for epsilon in epsilons:
-            plan = plan_ranges(size, theta, epsilon)
-            errors = []
+            plan = choose_tree(size, theta, epsilon)
+            query, errors = Cumulative(mechanism="ordered-hierarchical", fanout=plan.fanout), []
             for _ in range(repeats):
-                release = ordered_hierarchical(counts, theta, epsilon, fanout=plan.fanout, rng=rng)
+                release = query.release(policy=policy, counts=counts, epsilon=epsilon, rng=rng)
                 errors.append(
                     [((_ranges(f, low, high) - truth) ** 2).mean() for f in (release.linear, release.answers)]
                 )
@@ -221,22 +223,15 @@ def _clustered(
     whole = np.repeat(points, weights, axis=0)
     starts = (kmeans2(whole, CLUSTERS, minit="++", iter=30, seed=seed)[0] for seed in range(10))
     best = min(objective(points, weights, centroids) for centroids in starts)
-    rng = np.random.default_rng(1)
+    rng, query = np.random.default_rng(1), KMeans(CLUSTERS, ITERATIONS)
     for policy_name, (policy, theta) in policies.items():
         for epsilon in epsilons:
             for way in (PRIVATE, LEMMA):
                 found = []
                 for _ in range(repeats):
                     if way == PRIVATE:
-                        centroids = kmeans(
-                            None,
-                            CLUSTERS,
-                            policy,
-                            epsilon=epsilon,
-                            iterations=ITERATIONS,
-                            rng=rng,
-                            positions=records,
-                        ).centroids
+                        found_clusters = query.release(policy=policy, positions=records, epsilon=epsilon, rng=rng)
+                        centroids = found_clusters.centroids
                     else:
                         centroids = by_the_lemma(points, weights, ends, theta, epsilon, rng)
                     found.append(objective(points, weights, centroids) / best)

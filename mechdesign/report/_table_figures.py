@@ -13,11 +13,10 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._check import as_list, require_kind
+from mechdesign.base._check import require_kind
 from mechdesign.model._words import clip, short
 from mechdesign.report._maps import round_ticks
 from mechdesign.report._style import ACCENT, INK, MUTED, abreast, headline, in_report_style, new_figure
-from mechdesign.tables._optimal import CountCosts
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease, NamedQuantile, NamedRange
 from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import Release
@@ -49,8 +48,10 @@ def release(release: Release) -> Figure:
         InputError: If `release` is not a release from a table.
 
     Example:
-        >>> from mechdesign.tables._queries._cumulative import ordered
-        >>> release(ordered([5, 0, 0, 7, 1], theta=1, epsilon=100, rng=1)).axes[0].get_ylabel()
+        >>> from mechdesign.tables import Cumulative, Domain, Policy
+        >>> policy = Policy.threshold(Domain({"age": range(5)}), 1)
+        >>> found = Cumulative().release(policy=policy, counts=[5, 0, 0, 7, 1], epsilon=100, rng=1)
+        >>> release(found).axes[0].get_ylabel()
         'share of records'
     """
     require_kind(release, Release, "release", "a release from a table")
@@ -167,53 +168,6 @@ def clusters_picture(release: ClusteringRelease) -> Figure:
         axes.set_xticks(range(len(names)), [clip(name, 12) for name in names])
         title = f"{len(centroids)} centroids, attribute by attribute"
     headline(figure, title)
-    return figure
-
-
-@in_report_style
-def compare_counts(found: Sequence[CountCosts], records: int, measure: str = "absolute error") -> Figure:
-    """Show the expected costs of several mechanisms for one count, as functions of ε.
-
-    Args:
-        found: Costs for several ε, from `mechdesign.tables.compare_counts`.
-        records: Maximal number of records that are counted.
-        measure: Name of the cost, for the axis.
-
-    Returns:
-        The figure.
-
-    Raises:
-        InputError: If `found` is not a list of `CountCosts`.
-
-    Example:
-        >>> from mechdesign.tables._optimal import compare_counts as costs_of
-        >>> compare_counts(costs_of(4, [0.1]), 4).axes[0].get_ylabel()
-        'expected absolute error'
-    """
-    found = as_list(found, "found", "a list of CountCosts")
-    for index, each in enumerate(found):
-        require_kind(each, CountCosts, f"found[{index}]", "CountCosts")
-    figure = new_figure(8.0, 3.9)
-    axes = figure.subplots()
-    along = [each.epsilon for each in found]
-    for name, label, colour, style in (
-        ("constant", "best constant answer", MUTED, ":"),
-        ("laplace", "Laplace, rounded and clipped", _SECOND, "--"),
-        ("geometric", "geometric, truncated", INK, "--"),
-        ("laplace_remapped", "Laplace, remapped", _SECOND, "-"),
-        ("geometric_remapped", "geometric, remapped", INK, "-"),
-        ("optimal", "optimal (linear program)", ACCENT, "o"),
-    ):
-        values = [getattr(each, name) for each in found]
-        axes.plot(
-            along, values, style, color=colour, linewidth=1.4, markersize=4.5, markerfacecolor="none", label=label
-        )
-    axes.set_xlabel("ε")
-    axes.set_ylabel(f"expected {measure}")
-    axes.set_ylim(bottom=0)
-    axes.grid(axis="y")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=abreast(3))
-    headline(figure, f"One count of at most {records} records: remapping the geometric mechanism is optimal")
     return figure
 
 

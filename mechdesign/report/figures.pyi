@@ -11,5 +11,4 @@ from ._leakage_figures import leakage_allocation as leakage_allocation
 from ._leakage_figures import leakage_loss as leakage_loss
 from ._style import figure_bytes as figure_bytes
 from ._style import save_figure as save_figure
-from ._table_figures import compare_counts as compare_counts
 from ._table_figures import release as release

@@ -46,17 +46,16 @@ from mechdesign.specification._ledgers import LedgerTable, open_ledger
 from mechdesign.specification._read import VERSION, Source, check_version, convert, read_text, tables_of
 from mechdesign.specification._records import Records, RecordsTable, build_records, value_numbers
 from mechdesign.specification._table_policies import BlocksTable, RecordPolicyTable, blocks, build_policy
-from mechdesign.tables._budget import Budget, LedgerLike
 from mechdesign.tables._charges import CONFIDENCE
 from mechdesign.tables._domain import Attribute, Domain
 from mechdesign.tables._files import Publication
-from mechdesign.tables._parallel import part_of
+from mechdesign.tables._parallel import LedgerPart, part_of
 from mechdesign.tables._policy import Policy, describe_policy
 from mechdesign.tables._queries._cumulative import Cumulative, Quantiles, Ranges
 from mechdesign.tables._queries._kmeans import KMeans
 from mechdesign.tables._queries._linear import Histogram, Sum
 from mechdesign.tables._query import Plan, Query
-from mechdesign.tables._workload import Workload, as_workload, marginals
+from mechdesign.tables._workload import MatrixQueries, Workload, marginals
 
 Mechanism = Literal["auto", "ordered", "ordered-hierarchical", "hierarchical"]
 
@@ -80,9 +79,9 @@ class BaseReleaseTable(Table, frozen=True):
         return CONFIDENCE if self.confidence is None else self.confidence
 
     @property
-    def budget(self) -> Budget:
-        """Return the budget of the release."""
-        return Budget.of(getattr(self, "epsilon", None), getattr(self, "rho", None))
+    def budget(self) -> dict[str, Fraction | None]:
+        """Return ε and ρ by name; one of them is None."""
+        return {name: getattr(self, name, None) for name in ("epsilon", "rho")}
 
     def size(self, domain: Domain, query: Any) -> tuple[int, int]:
         """Return upper bounds on the number of answers, and on the bytes of the labels of each answer."""
@@ -98,7 +97,7 @@ class _EitherTable(BaseReleaseTable, frozen=True, kw_only=True):
 
     epsilon: Annotated[
         Fraction | None,
-        says("ε in nats, exact; for two-sided geometric noise, or Laplace noise on the strategy of a workload."),
+        says("ε in nats, exact; for two-sided geometric noise, or Laplace noise on a strategy."),
     ] = None
     rho: Annotated[
         Fraction | None,
@@ -139,19 +138,14 @@ class SumTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="s
 
 
 _Mechanism = Annotated[
-    Mechanism,
-    says(
-        'the mechanism; "auto" uses the mechanism with the least expected error. The strategies of ``kind = '
-        '"workload"`` may have a smaller error.'
-    ),
+    Mechanism, says('the mechanism; "auto" uses the mechanism or the strategy with the least expected error.')
 ]
 _Fanout = Annotated[int | None, says("the fan-out of trees; by default the one with the least expected error.")]
 
 
-class CdfTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="cdf"):
+class CdfTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="cdf"):
     """The number of records up to each value of one ordered attribute."""
 
-    epsilon: Annotated[Fraction, says("ε in nats, exact.")]
     mechanism: _Mechanism = "auto"
     fanout: _Fanout = None
 
@@ -160,10 +154,9 @@ class CdfTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind", ta
         return Cumulative(mechanism=self.mechanism, fanout=self.fanout)
 
 
-class QuantilesTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="quantiles"):
+class QuantilesTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="quantiles"):
     """Quantiles of one ordered attribute, read from a released cumulative histogram."""
 
-    epsilon: Annotated[Fraction, says("ε in nats, exact.")]
     probabilities: Annotated[
         list[Fraction], says("the probabilities of the quantiles, each above 0 and at most 1, exact.")
     ]
@@ -175,24 +168,22 @@ class QuantilesTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kin
         return Quantiles(self.probabilities, mechanism=self.mechanism, fanout=self.fanout)
 
 
-class RangesTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="ranges"):
-    """The number of records in each of several ranges, read from a released cumulative histogram."""
+class RangesTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="ranges"):
+    """The number of records in each of several ranges."""
 
-    epsilon: Annotated[Fraction, says("ε in nats, exact.")]
     ranges: Annotated[list[tuple[Any, Any]], says("pairs of values, the first and the last of each range.")]
-    mechanism: Annotated[
-        Mechanism,
-        says(
-            'the mechanism; "auto" uses the mechanism with the least expected error on the ranges. The strategies of '
-            '``kind = "workload"``, which accepts the same ranges, may have a smaller error.'
-        ),
-    ] = "auto"
+    mechanism: _Mechanism = "auto"
     fanout: _Fanout = None
 
     def query(self, domain: Domain, source: Source) -> Ranges:
         """Return the ranges."""
         numbers = range_numbers(self.ranges, source / "ranges", domain)
         return Ranges(positions=numbers, mechanism=self.mechanism, fanout=self.fanout)
+
+    def size(self, domain: Domain, query: Any) -> tuple[int, int]:
+        """Return the number of answers, and twice the length of a label, because a range is named by its two ends."""
+        rows, label = super().size(domain, query)
+        return max(rows, len(self.ranges)), 2 * label
 
 
 class KMeansTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="kmeans"):
@@ -219,19 +210,8 @@ class KMeansTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind",
 
 
 class WorkloadTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="workload"):
-    """Many linear queries, answered through the strategy with the least expected error."""
+    """Marginal tables or any linear queries, answered through the strategy with the least expected error."""
 
-    queries: Annotated[
-        Literal["identity", "prefixes", "ranges", "marginals"] | None,
-        says(
-            'the counted sets by name: "identity" (each value), "prefixes" (all values up to each value), "ranges" '
-            '(each range), or "marginals" (each value of each attribute).'
-        ),
-    ] = None
-    ranges: Annotated[
-        list[tuple[Any, Any]] | None,
-        says("pairs of values of the only attribute, the first and the last of each range."),
-    ] = None
     marginals: Annotated[list[list[str]] | None, says("the attributes of each marginal table.")] = None
     matrix: Annotated[MatrixFile | None, says("the weight of each value in each query, from a file.")] = None
     strategy: Annotated[
@@ -248,22 +228,17 @@ class WorkloadTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", t
     def query(self, domain: Domain, source: Source) -> Workload:
         """Return the workload."""
         with source.keys():
-            form = self.one_of(("queries", "ranges", "marginals", "matrix"))
-        asked: object = self.queries
-        positions = None
-        if self.ranges is not None:
-            positions = range_numbers(self.ranges, source / "ranges", domain)
-        elif self.marginals is not None:
+            form = self.one_of(("marginals", "matrix"))
+        if self.matrix is None:
             with source.keys({"ways": form}):
-                asked = marginals(domain, self.marginals)
-        elif self.matrix is not None:
-            with (source / "matrix").file(self.matrix) as file:
-                asked = read_matrix(file, self.matrix.delimiter, (None, domain.size))
-        return as_workload(asked, domain, positions=positions).using(self.strategy, self.tolerance)
+                return marginals(domain, self.marginals or []).using(self.strategy, self.tolerance)
+        with (source / "matrix").file(self.matrix) as file:
+            rows = read_matrix(file, self.matrix.delimiter, (None, domain.size))
+        return MatrixQueries(rows).using(self.strategy, self.tolerance)
 
     def size(self, domain: Domain, query: Any) -> tuple[int, int]:
-        """Return the number of queries, and twice the length of a label, because a range is named by its two ends."""
-        return query.count, 2 * super().size(domain, query)[1]
+        """Return the number of queries, and the length of a label, which names the cell of a marginal table."""
+        return query.count, super().size(domain, query)[1]
 
 
 AnyRelease = HistogramTable | CdfTable | QuantilesTable | RangesTable | KMeansTable | WorkloadTable | SumTable
@@ -337,7 +312,7 @@ _OTHER_FILES_BYTES = 100_000
 _COUNTS = ("count", "counts", "n", "freq", "frequency")
 # Arguments whose key has another name, or is in another table than ``[release]``.
 _RENAMED = {
-    "workload": "release.queries",
+    "coefficients": "release.matrix",
     "kind": "release.strategy",
     "constraints": "policy.constraints",
     "division": "ledger.division",
@@ -482,16 +457,15 @@ class ReleaseSpecification:
         """
         query, numbers = self.query, self.records.indices(table, delimiter)
         whole = self.ledger() if ledger is None and rng is None else ledger
-        charged: LedgerLike | None = whole
+        charged: Ledger | LedgerPart | None = whole
         with self._keys():
             if whole is not None and (given := self.ledger_table) is not None and given.division is not None:
                 charged = part_of(whole, self.policy, given.division, part=given.part or "")
             found = query.release(
-                None,
-                self.policy,
-                self.table.budget,
-                rng=rng,
+                policy=self.policy,
                 positions=numbers,
+                **self.table.budget,
+                rng=rng,
                 ledger=charged,
                 confidence=self.table.level,
                 together=together,
@@ -538,7 +512,7 @@ class ReleaseSpecification:
     def _plan(self) -> Plan:
         query = self.query
         with self._keys():
-            return query.plan(self.policy, self.table.budget)
+            return query.plan(self.policy, **self.table.budget)
 
     @cached_property
     def query(self) -> Query[Any]:

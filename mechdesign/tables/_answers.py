@@ -15,7 +15,7 @@ from mechdesign.mechanisms._discrete import LARGEST_VALUE
 from mechdesign.tables._policy import Policy
 
 
-def check_table(policy: Policy, counts: Integers, largest: int = 1, path: str = "data") -> None:
+def check_table(policy: Policy, counts: Integers, largest: int = 1, path: str = "data", name: str = "data") -> None:
     """Raise `InputError` if a table may not be released under a policy.
 
     Args:
@@ -23,6 +23,7 @@ def check_table(policy: Policy, counts: Integers, largest: int = 1, path: str = 
         counts: the histogram of the table, shape (|T|,). Without known counts, only the sum of the histogram is used.
         largest: the largest number of steps by which one record changes an answer.
         path: the path that an error names if the answers are too large.
+        name: the path that an error names if the table is empty.
 
     Raises:
         InputError: The table violates a known count. Or the number of records is public, and the table is empty or has
@@ -35,7 +36,7 @@ def check_table(policy: Policy, counts: Integers, largest: int = 1, path: str = 
     records = int(counts.sum())
     if records == 0:
         raise InputError(
-            "data",
+            name,
             "contains no record, and the number of records is public under this policy",
             bound="at least one record",
             remedy="set unbounded=True if records may be added or removed",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,25 +17,6 @@ from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace, D
 from mechdesign.tables._sensitivity._sensitivity import Sensitivity
 
 _LARGEST = Fraction(10) ** 100
-
-
-class LedgerLike(Protocol):
-    """The part of a `mechdesign.Ledger`'s interface that a release needs.
-
-    A ledger with an attribute `by_policy` keeps separate totals for each policy. The method `spend` of a ledger with
-    `by_policy` must accept the keywords `policy`, `domain`, `components`, `classes` and `together` of
-    `mechdesign.Ledger.spend`. Releases without noise are recorded only in a ledger with `by_policy`.
-    """
-
-    def spend(
-        self,
-        what: str,
-        protects: str,
-        epsilon: Any = None,
-        rho: Any = None,
-    ) -> object:
-        """Record the spending, or raise `mechdesign.errors.BudgetExceededError` and record nothing."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -138,7 +119,7 @@ class Budget:
 
     @property
     def law(self) -> Literal["laplace", "gaussian"]:
-        """Return the name of the noise, "laplace" or "gaussian", as `mechdesign.tables.strategy` expects it."""
+        """Return the name of the noise, "laplace" or "gaussian", as `Workload.strategy` expects it."""
         return "laplace" if self.rho is None else "gaussian"
 
     def in_epsilon(self, what: str) -> Fraction:
@@ -154,9 +135,8 @@ class Budget:
             InputError: The budget is in ρ.
         """
         if self.epsilon is None:
-            raise InputError(
-                "budget", f"is in ρ, but {what} has two-sided geometric noise, which requires ε", bound="ε"
-            )
+            problem = f"is not a budget for {what}, whose noise is two-sided geometric"
+            raise InputError("rho", problem, value=exact_text(self.rho or Fraction(0)), bound="epsilon")
         return self.epsilon
 
     def _too_small(self) -> InputError:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +21,16 @@ from mechdesign.base._deadline import keep
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._discrete import as_confidence
-from mechdesign.tables._budget import Budget, LedgerLike
+from mechdesign.tables._budget import Budget
 from mechdesign.tables._domain import Attribute, Domain
-from mechdesign.tables._policies._graphs import UnboundedGraph
-from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph
+from mechdesign.tables._parallel import LedgerPart
+from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph
+from mechdesign.tables._policies._graphs import SecretGraph, UnionGraph
 from mechdesign.tables._policy import Policy, as_policy, describe_policy, name_policy
 from mechdesign.tables._release import Description, Release
 
-R = TypeVar("R", bound=Release)
 Rng = np.random.Generator | int | None
 
 CONFIDENCE = Fraction(19, 20)
@@ -54,6 +55,7 @@ class Terms:
         confidence: the confidence level of each answer's interval, in (0, 1).
         together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
             policy of the other protects. See `mechdesign.Ledger.spend`.
+        finish: a function that is applied to the release, and to its rehearsal before the ledger is charged.
         level: the confidence level as a fraction.
         generator: the generator of a rehearsal, or None.
     """
@@ -61,9 +63,10 @@ class Terms:
     policy: Policy
     budget: Budget
     rng: Rng = None
-    ledger: LedgerLike | None = None
+    ledger: Ledger | LedgerPart | None = None
     confidence: object = CONFIDENCE
     together: bool = False
+    finish: Callable[[Any], Any] = lambda found: found
     level: Fraction = field(init=False)
     generator: np.random.Generator | None = field(init=False)
 
@@ -95,10 +98,10 @@ class Terms:
     def release(
         self,
         what: str,
-        draw: Callable[[], R],
-        rehearse: Callable[[], object] | None,
+        draw: Callable[[], Release],
+        rehearse: Callable[[], Release] | None,
         classes: Callable[[], Partition] | None = None,
-    ) -> R:
+    ) -> Any:
         """Record a release in the ledger, if one is given, and return the release with the number of its entry.
 
         Every step that can fail runs before the ledger is charged: exact answers are computed, or `rehearse` is called.
@@ -106,8 +109,8 @@ class Terms:
         Args:
             what: the released quantity, in words.
             draw: a function that returns the release.
-            rehearse: a function that runs every step of `draw` on public data and without noise; None for exact
-                answers.
+            rehearse: a function that returns a release as `draw` does, of public data and without noise; None for
+                exact answers.
             classes: a function that returns the classes of values that exact answers distinguish; None if all answers
                 are noisy.
 
@@ -121,38 +124,35 @@ class Terms:
                 protects.
         """
         if rehearse is None:
-            found = draw()
+            found = self.finish(draw())
             return found.entered(self._charge(what, self.budget.nothing(), classes))
-        rehearse()
+        self.finish(rehearse())
         number = self._charge(what, self.budget, classes)
-        return draw().entered(number)
+        return self.finish(draw()).entered(number)
 
     def _charge(self, what: str, budget: Budget, classes: Callable[[], Partition] | None) -> str | None:
         """Charge the ledger and return the number of the entry, or None if no entry is made."""
         as_truth(self.together, "together")
         if self.ledger is None:
             return None
-        if isinstance(self.ledger, type) or not callable(getattr(self.ledger, "spend", None)):
-            raise InputError("ledger", "is not a ledger", value=self.ledger, bound="a mechdesign.Ledger")
+        require_kind(self.ledger, (Ledger, LedgerPart), "ledger", "a mechdesign.Ledger")
         free = not (budget.epsilon or budget.rho)
-        # A cost of zero is recorded in ε: an entry in ρ would prevent the ledger from adding up its entries in ε.
-        given: dict[str, Any] = {
-            "epsilon": Fraction(0) if free else budget.epsilon,
-            "rho": None if free else budget.rho,
-        }
-        if hasattr(type(self.ledger), "by_policy"):
-            given |= {
-                "policy": name_policy(self.policy),
-                "domain": digest_of_domain(self.policy.domain),
-                "components": components(self.policy),
-                "classes": None if classes is None else _limit_runs(classes()),
-                "together": self.together,
-            }
-        elif free:
-            return None
+        policy, listed = name_policy(self.policy), None if classes is None else _limit_runs(classes())
+        domain, joined = digest_of_domain(self.policy.domain), components(self.policy)
         # From here on interrupts are delayed, because a charged release must not be lost.
         keep()
-        return getattr(self.ledger.spend(what, self.policy.neighbours, **given), "number", None)
+        return self.ledger.spend(
+            what,
+            self.policy.neighbours,
+            # A cost of zero is recorded in ε: an entry in ρ would prevent the ledger from adding up its entries in ε.
+            epsilon=Fraction(0) if free else budget.epsilon,
+            rho=None if free else budget.rho,
+            policy=policy,
+            domain=domain,
+            components=joined,
+            classes=listed,
+            together=self.together,
+        ).number
 
 
 def components(policy: Policy) -> Partition | None:

@@ -22,11 +22,13 @@ from mechdesign.base._errors import InputError, ReportError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._texts import csv_text, from_cell
 from mechdesign.synthesis._folders import NO_FILES, Files, check_folder, make_second_release_error, prepare_files
-from mechdesign.tables._queries._cumulative_release import NamedQuantile, NamedRange
-from mechdesign.tables._queries._registry import QUERIES
+from mechdesign.tables._queries._cumulative_release import CumulativeRelease, NamedQuantile, NamedRange
+from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import ANSWERS, HEADER, VERSION, Column, Description, Header, Release
 
 R = TypeVar("R", bound=Release)
+
+_KINDS: dict[str, type[Release]] = {each.kind: each for each in (Release, CumulativeRelease, ClusteringRelease)}
 
 
 def load(folder: str | os.PathLike[str]) -> Release:
@@ -42,8 +44,8 @@ def load(folder: str | os.PathLike[str]) -> Release:
         InputError: A file is missing, damaged, or of an unknown version.
 
     >>> import tempfile
-    >>> from mechdesign.tables import Domain, Policy, release_histogram
-    >>> release = release_histogram([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
+    >>> from mechdesign.tables import Domain, Histogram, Policy
+    >>> release = Histogram().release([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     release.save(folder)
     ...     (load(folder).answers == release.answers).all()
@@ -59,11 +61,10 @@ def load(folder: str | os.PathLike[str]) -> Release:
         raise _make_damage_error(folder, f"version {header.version}, and this program reads version {VERSION}")
     if hashlib.sha256(rows).hexdigest() != header.answers_sha256:
         raise _make_damage_error(folder, f"{ANSWERS} is not the file that {HEADER} describes")
-    kinds = {query.released.kind: query.released for query in QUERIES.values()}
-    if header.kind not in kinds:
+    if header.kind not in _KINDS:
         raise _make_damage_error(folder, f"the kind {header.kind!r} is unknown")
     try:
-        return _build(kinds[header.kind], header, rows)
+        return _build(_KINDS[header.kind], header, rows)
     except (ValueError, TypeError, KeyError) as error:
         raise _make_damage_error(folder, str(error)) from error
 
@@ -135,8 +136,8 @@ class Published:
         ranges: ranges that were estimated from a cumulative histogram.
         quantiles: quantiles that were estimated from a cumulative histogram.
 
-    >>> from mechdesign.tables import Domain, Policy, release_histogram
-    >>> release = release_histogram([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
+    >>> from mechdesign.tables import Domain, Histogram, Policy
+    >>> release = Histogram().release([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
     >>> Published(release, "Floors").ranges
     ()
     """
@@ -163,8 +164,8 @@ class Publication(Published):
         quantiles: quantiles that were estimated from a cumulative histogram.
 
     >>> import os, tempfile
-    >>> from mechdesign.tables import Domain, Policy, release_histogram
-    >>> release = release_histogram([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
+    >>> from mechdesign.tables import Domain, Histogram, Policy
+    >>> release = Histogram().release([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Publication(release).save(folder)
     ...     sorted(os.listdir(folder))

@@ -8,7 +8,7 @@ Bayes-optimal remap is also optimal. This optimality is a theorem of Ghosh, Roug
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import networkx as nx
@@ -19,8 +19,6 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, as_array, as_floats
 from mechdesign.base._check import as_integer, require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.certify._exact import exact
-from mechdesign.mechanisms._finite import Geometric
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
@@ -32,35 +30,6 @@ from mechdesign.tables._policy import Policy
 
 _COSTS = ("absolute", "squared", "hamming")
 _LARGEST = 2000
-
-
-@dataclass(frozen=True)
-class CountCosts:
-    """The expected costs of several ways to answer one count at one ε.
-
-    Attributes:
-        epsilon: ε in nats.
-        optimal: the cost of the optimal channel.
-        bound: a lower bound on the cost of every channel.
-        geometric: the cost of the truncated geometric mechanism.
-        geometric_remapped: the cost of the geometric mechanism with the best remap of its answers under the prior.
-        laplace: the cost of Laplace noise of scale 1/ε, rounded and clipped to the range.
-        laplace_remapped: the cost of rounded and clipped Laplace noise with the best remap of its answers.
-        constant: the cost of the best answer that ignores the data.
-
-    >>> costs = compare_counts(4, [0.1])[0]
-    >>> costs.bound <= costs.optimal <= costs.geometric_remapped + 1e-9
-    True
-    """
-
-    epsilon: float
-    optimal: float
-    bound: float
-    geometric: float
-    geometric_remapped: float
-    laplace: float
-    laplace_remapped: float
-    constant: float
 
 
 @in_own_arithmetic
@@ -157,68 +126,6 @@ def optimal_attribute(
     return _design_with(_problem(graph, epsilon, _cost(cost, size, places), prior, "one attribute"), settings, isolated)
 
 
-def find_remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) -> float:
-    """Return the expected cost of a channel after the best remap of its answers under the prior.
-
-    Args:
-        channel: the probabilities p(o|s), shape (n, m).
-        prior: the probability of each secret, shape (n,).
-        cost: the costs c(s, answer), shape (n, k).
-
-    Returns:
-        The cost.
-    """
-    joint = as_array(prior, "prior")[:, None] * as_array(channel, "channel")
-    return float((joint.T @ as_array(cost, "cost")).min(axis=1).sum())
-
-
-@in_own_arithmetic
-def compare_counts(
-    records: int,
-    epsilons: ArrayLike,
-    cost: str = "absolute",
-    *,
-    prior: ArrayLike | None = None,
-    settings: SolveSettings | None = None,
-) -> tuple[CountCosts, ...]:
-    """Return the expected costs of the optimal channel, the geometric and the Laplace mechanism for one count.
-
-    >>> found = compare_counts(4, [0.1])[0]
-    >>> round(found.geometric, 3), round(found.geometric_remapped, 3), round(found.optimal, 3)
-    (1.728, 1.2, 1.2)
-
-    Args:
-        records: the number of records; the count is from 0 to this number.
-        epsilons: ε in nats, shape (k,).
-        cost: "absolute", "squared" or "hamming".
-        prior: the probability of each count; uniform by default.
-        settings: the settings of the solver.
-
-    Returns:
-        The costs for each ε.
-    """
-    size = as_integer(records, "records", 1) + 1
-    matrix = _cost(cost, size, np.arange(size, dtype=np.float64)[:, None])
-    weights = np.full(size, 1 / size) if prior is None else as_floats(prior, "prior", "(n,)")
-    found = []
-    for epsilon in np.atleast_1d(as_array(epsilons, "epsilons")).tolist():
-        made = optimal_count(records, epsilon, cost, prior=prior, settings=settings)
-        geometric, laplace = Geometric(epsilon, size).matrix(), _make_laplace_channel(float(exact(epsilon)), size)
-        found.append(
-            CountCosts(
-                epsilon,
-                made.certificate.expected_cost,
-                made.certificate.lower_bound,
-                geometric=_find_expected_cost(geometric, weights, matrix),
-                geometric_remapped=find_remapped_cost(geometric, weights, matrix),
-                laplace=_find_expected_cost(laplace, weights, matrix),
-                laplace_remapped=find_remapped_cost(laplace, weights, matrix),
-                constant=float((weights @ matrix).min()),
-            )
-        )
-    return tuple(found)
-
-
 def _problem(graph: nx.Graph, epsilon: Any, cost: Floats, prior: Prior | ArrayLike | None, title: str) -> Problem:
     size = graph.number_of_nodes()
     believed = (
@@ -241,20 +148,6 @@ def _cost(cost: str | ArrayLike, size: int, places: Floats | None) -> Floats:
         raise InputError("cost", "needs a numeric attribute", value=cost, remedy='give a matrix, or use "hamming"')
     apart = np.abs(places[:, None, :] - places[None, :, :])
     return np.asarray((apart if cost == "absolute" else apart**2).sum(axis=2), dtype=np.float64)
-
-
-def _find_expected_cost(channel: Floats, prior: Floats, cost: Floats) -> float:
-    return float((prior[:, None] * channel * cost).sum())
-
-
-def _make_laplace_channel(rate: float, size: int) -> Floats:
-    """Return the channel of Laplace noise of scale 1/rate, rounded to the nearest count and clipped, (size, size)."""
-    borders = np.concatenate([[-np.inf], np.arange(size - 1) + 0.5, [np.inf]])
-    steps = borders[None, :] - np.arange(size)[:, None]
-    with np.errstate(over="ignore", under="ignore"):
-        below = np.where(steps < 0, 0.5 * np.exp(np.minimum(rate * steps, 0)), 1 - 0.5 * np.exp(-np.abs(rate * steps)))
-    masses: Floats = np.diff(below, axis=1)
-    return masses
 
 
 def _design_with(problem: Problem, settings: SolveSettings | None, isolated: Isolated = "refuse") -> Design:

@@ -194,7 +194,7 @@ def part_of(ledger: Ledger, policy: Policy, division: str, *, part: str, parts: 
     >>> policy = md.tables.Policy.full(md.tables.Domain({"age": range(100)}))
     >>> for clinic in ("north", "south"):
     ...     part = part_of(ledger, policy, "clinics", part=clinic)
-    ...     release = md.tables.release_histogram([30, 41], policy, epsilon=1, ledger=part, rng=1)
+    ...     release = md.tables.Histogram().release([30, 41], policy, epsilon=1, ledger=part, rng=1)
     >>> ledger.spent.epsilon
     Fraction(1, 1)
 

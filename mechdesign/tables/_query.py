@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Generic
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Integers
-from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage._partition import Partition
-from mechdesign.tables._answers import check_table, true_answers
-from mechdesign.tables._budget import Budget, LedgerLike, scale_numbers
-from mechdesign.tables._charges import CONFIDENCE, EXACT, UNBIASED, R, Rng, Terms, classes_of_rows
+from mechdesign.leakage.accounting import Ledger
+from mechdesign.mechanisms._discrete import DiscreteNoise
+from mechdesign.tables._answers import true_answers
+from mechdesign.tables._budget import Budget, scale_numbers
+from mechdesign.tables._charges import CONFIDENCE, EXACT, UNBIASED, Rng, Terms, classes_of_rows
 from mechdesign.tables._domain import Domain
+from mechdesign.tables._parallel import LedgerPart
 from mechdesign.tables._policy import Policy, as_policy, describe_policy
+from mechdesign.tables._records import Records
 from mechdesign.tables._release import Release
 from mechdesign.tables._sensitivity._numbers import as_lattice
 from mechdesign.tables._sensitivity._sensitivity import Sensitivity, as_norm, of_lattice
+
+R = TypeVar("R", bound=Release)
 
 _LIMIT = (
     "The limit is proven for linear unbiased decoding and noise of the variance of the continuous law, 2(Δ/ε)² or "
@@ -66,8 +72,8 @@ class Plan:
         options: the ways to answer the query, in ascending order of error.
         remarks: further facts for the reader.
 
-    >>> from mechdesign.tables import Domain, Policy, plan_histogram
-    >>> plan = plan_histogram(Policy.full(Domain({"floor": range(4)})), epsilon=1)
+    >>> from mechdesign.tables import Domain, Histogram, Policy
+    >>> plan = Histogram().plan(Policy.full(Domain({"floor": range(4)})), epsilon=1)
     >>> plan.queries, plan.spends
     (4, 'ε = 1')
     """
@@ -102,20 +108,24 @@ class Plan:
             queries: the number of answers.
             policy: the policy.
             budget: the budget that the release would spend.
-            options: the ways to answer the query.
+            options: the ways to answer the query; if none is marked as taken, the best one is.
             remarks: further facts for the reader.
 
         Returns:
             The plan, with its options in ascending order of error.
         """
-        if options[0].limit is None and len(options) > 1:
-            options = (replace(options[0], limit=options[-1].limit), *options[1:])
-        exact = not any(option.error for option in options if option.taken)
+        limit = next((option.limit for option in options if option.limit is not None), None)
+        taken = [option for option in options if option.taken] or [min(options, key=lambda option: option.error)]
+        options = tuple(
+            replace(option, limit=limit if option.limit is None else option.limit, taken=option in taken)
+            for option in options
+        )
+        exact = not any(option.error for option in taken)
         if policy.constraints:
             remarks += (policy.definition,)
         if exact:
             remarks = (EXACT,)
-        elif any(option.limit is not None for option in options):
+        elif limit is not None:
             remarks += (_LIMIT,)
         ranked = tuple(sorted(options, key=lambda option: option.error))
         spends = "nothing" if exact else str(budget)
@@ -130,8 +140,8 @@ class Question:
         what: the query, in words.
         count: the number of answers.
         sensitivity: a function that returns the sensitivity in the ℓ1 norm for 1, and in the ℓ2 norm for 2.
-        answers: a function that checks a table or positions and returns the true answers as multiples of `step`, int64
-            of shape (q,).
+        answers: a function that checks the records and returns the true answers as multiples of `step`, int64 of shape
+            (q,).
         labels: a function that returns the labels of the answers, as arrays of shape (q,) by column heading.
         classes: a function that returns the classes of values that exact answers would distinguish.
         step: the step of the answers.
@@ -142,7 +152,7 @@ class Question:
     what: str
     count: int
     sensitivity: Callable[[int], Sensitivity]
-    answers: Callable[[object, ArrayLike | None], Integers]
+    answers: Callable[[Records], Integers]
     labels: Callable[[], Mapping[str, NDArray[Any]]]
     classes: Callable[[], Partition]
     step: Fraction = Fraction(1)
@@ -161,10 +171,8 @@ class Question:
         """Return the question of linear queries with weights `rows` × `step`, for integer `rows` of shape (q, |T|)."""
         lattice = replace(as_lattice(rows, policy.domain.size), unit=step)
 
-        def answers(data: object, positions: ArrayLike | None) -> Integers:
-            counts = policy.domain.counts(data, positions=positions)
-            check_table(policy, counts, int(np.abs(rows).max(initial=0)), "queries")
-            return true_answers(rows, counts)
+        def answers(records: Records) -> Integers:
+            return true_answers(rows, records.checked(policy, int(np.abs(rows).max(initial=0)), "queries"))
 
         return cls(
             "linear queries",
@@ -178,21 +186,29 @@ class Question:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Way:
+    """A way to answer a query: its option in a plan, and the function that answers under the terms of a release."""
+
+    option: Option
+    release: Callable[[Terms, Records], Any]
+
+
+def best(ways: Sequence[Way]) -> Way:
+    """Return the way with the least expected error; the first one if several are equal."""
+    return min(ways, key=lambda way: way.option.error)
+
+
 class Query(Generic[R]):
     """A query on a table, with methods for its sensitivity, its plan and its release.
 
-    A new kind of query is registered in `QUERIES`. A query whose answers get independent noise for their joint
+    A query takes the way with the least expected error. A query whose answers get independent noise for their joint
     sensitivity overrides `ask`. Any other query overrides `_sensitivity`, `_plan` and `_release`.
-
-    Attributes:
-        released: the class of the releases that answer the query.
 
     >>> from mechdesign.tables import Domain, Histogram, Policy
     >>> isinstance(Histogram(), Query), Histogram().sensitivity(Policy.full(Domain({"floor": range(4)}))).value
     (True, 2)
     """
-
-    released: ClassVar[type[Release]] = Release
 
     @in_own_arithmetic
     def sensitivity(self, policy: Policy, norm: int = 1) -> Sensitivity:
@@ -211,33 +227,38 @@ class Query(Generic[R]):
         return self._sensitivity(as_policy(policy), as_norm(norm))
 
     @in_own_arithmetic
-    def plan(self, policy: Policy, budget: Budget, *, compare: bool = True) -> Plan:
-        """Return the expected error of every known way to answer the query, before any data are read.
+    def plan(self, policy: Policy, *, epsilon: object = None, rho: object = None, counts: object = None) -> Plan:
+        """Return the expected error of every known way to answer the query, which does not depend on the data.
 
         Args:
             policy: the Blowfish policy that the release must satisfy.
-            budget: the ε or ρ that the release may spend.
-            compare: whether to compare strategies for the same answers, if this takes only seconds.
+            epsilon: ε in nats that the release may spend.
+            rho: ρ of zero-concentrated differential privacy that the release may spend, instead of `epsilon`.
+            counts: the counts that the release will take; they are checked, and have no effect on the plan.
 
         Returns:
             The plan.
 
         Raises:
-            InputError: The query does not fit the policy or the budget.
+            InputError: The query does not fit the policy or the budget, or the counts do not fit the policy.
         """
-        require_kind(budget, Budget, "budget", "a Budget")
-        return self._plan(as_policy(policy), budget, compare)
+        budget, known = Budget.of(epsilon, rho), as_policy(policy)
+        if counts is not None:
+            Records(known.domain, counts=counts).checked(known)
+        return self._plan(known, budget)
 
     @in_own_arithmetic
     def release(
         self,
-        data: object,
-        policy: Policy,
-        budget: Budget,
+        data: object = None,
+        policy: Policy | None = None,
         *,
-        rng: Rng = None,
+        epsilon: object = None,
+        rho: object = None,
         positions: ArrayLike | None = None,
-        ledger: LedgerLike | None = None,
+        counts: object = None,
+        rng: Rng = None,
+        ledger: Ledger | LedgerPart | None = None,
         confidence: object = CONFIDENCE,
         together: bool = False,
     ) -> R:
@@ -246,25 +267,39 @@ class Query(Generic[R]):
         Args:
             data: the table, in any form that `Domain.indices` accepts.
             policy: the Blowfish policy that the release must satisfy.
-            budget: the ε or ρ that the release may spend.
+            epsilon: ε in nats, for two-sided geometric noise.
+            rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
+            positions: the indices of the records' values, instead of `data`.
+            counts: the number of records with each value, instead of `data`: an array of shape (|T|,), or a mapping
+                or series whose names are the values. With several attributes, a name is a tuple.
             rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
                 system's randomness.
-            positions: the indices of the records' values, given instead of `data`.
-            ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+            ledger: a `mechdesign.Ledger`, or the part of one that `part_of` returns; it is charged before any noise is
+                drawn.
             confidence: the confidence level of each answer's interval, in (0, 1).
             together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
                 policy of the other protects. The entry in the ledger contains the value of `together`.
 
         Returns:
-            The release, of the class `released`.
+            The release.
 
         Raises:
             InputError: The query does not fit the policy or the budget, or the table does not fit the domain.
             BudgetExceededError: the ledger has too little budget left.
             ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one
                 protects.
+
+        >>> from mechdesign.tables import Domain, Histogram, Policy
+        >>> policy = Policy.full(Domain({"floor": range(3)}))
+        >>> Histogram().release(policy=policy, counts={0: 5, 1: 0, 2: 9}, epsilon=100, rng=1).answers.tolist()
+        [5.0, 0.0, 9.0]
         """
-        found: R = self._release(Terms(policy, budget, rng, ledger, confidence, together), data, positions)
+        if policy is None:
+            remedy = "give the table first, or name both: release(policy=policy, counts=counts)"
+            raise InputError("policy", "is not given", bound="a mechdesign.tables.Policy", remedy=remedy)
+        budget, known = Budget.of(epsilon, rho), as_policy(policy)
+        terms = Terms(known, budget, rng, ledger, confidence, together)
+        found: R = self._release(terms, Records(known.domain, data, positions, counts))
         return found
 
     def read(self, release: Release, domain: Domain) -> dict[str, Any]:
@@ -296,53 +331,51 @@ class Query(Generic[R]):
         bound = "a query such as a histogram or a sum"
         raise InputError("query", "is not answered with independent noise", value=type(self).__name__, bound=bound)
 
-    def strategies(self, policy: Policy, budget: Budget) -> tuple[Option, ...]:
-        """Return strategies for the same answers in ascending order of error, if the search takes only seconds.
-
-        Args:
-            policy: the policy.
-            budget: the budget of the release.
-
-        Returns:
-            The strategies as options of a plan; empty if there are none.
-        """
-        return ()
-
     def _sensitivity(self, policy: Policy, norm: int) -> Sensitivity:
         return self.ask(policy).sensitivity(norm)
 
-    def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
-        question = self.ask(policy)
-        law = budget.noise(question.sensitivity(budget.norm), question.step)
-        error = 0.0 if law is None else scale_numbers(law.standard_deviation, question.step).item()
-        others = () if law is None or not compare else self.strategies(policy, budget)
-        options = (Option(*question.option, error, taken=True), *others)
+    def _ways(self, policy: Policy, budget: Budget) -> list[Way]:
+        """Return the ways to answer the query; a release takes the best of them."""
+        return [add_noise(self.ask(policy), budget)]
+
+    def _plan(self, policy: Policy, budget: Budget) -> Plan:
+        question, ways = self.ask(policy), self._ways(policy, budget)
+        options = tuple(way.option for way in ways)
         return Plan.of(question.planned or question.what, question.count, policy, budget, options)
 
-    def _release(self, terms: Terms, data: object, positions: ArrayLike | None) -> Any:
-        question = self.ask(terms.policy)
-        labels = question.labels()
-        answers = question.answers(data, positions)
-        law = terms.budget.noise(question.sensitivity(terms.budget.norm), question.step)
-        if law is None:
-            error, width, mechanism, remark = 0.0, 0, "none", EXACT
-        else:
-            error, width, remark = law.standard_deviation, law.half_width(terms.level), UNBIASED
-            mechanism = f"{law} on each answer, in steps of {exact_text(question.step)}"
-        description = terms.describe(question.what, mechanism, (remark,), step=question.step, noisy=law is not None)
-        errors = scale_numbers(np.full(len(answers), error), question.step)
+    def _release(self, terms: Terms, records: Records) -> Any:
+        return best(self._ways(terms.policy, terms.budget)).release(terms, records)
 
-        def make_release(steps: Integers) -> Release:
-            ends = (scale_numbers(number, question.step) for number in (steps - width, steps + width))
-            return Release(description, labels, scale_numbers(steps, question.step), errors, *ends)
 
-        if law is None:
-            return terms.release(question.what, lambda: make_release(answers), None, question.classes)
-        noise = law
+def add_noise(question: Question, budget: Budget) -> Way:
+    """Return the way that adds independent noise to each answer for the joint sensitivity of all answers."""
+    law = budget.noise(question.sensitivity(budget.norm), question.step)
+    error = 0.0 if law is None else scale_numbers(law.standard_deviation, question.step).item()
+    return Way(Option(*question.option, error), partial(_answer, question, law))
 
-        def rehearse() -> None:
-            noise.prepare()
-            # The rehearsal uses zeros instead of the true answers, so it does not depend on the data.
-            make_release(np.zeros_like(answers))
 
-        return terms.release(question.what, lambda: make_release(noise.add(answers, terms.generator)), rehearse)
+def _answer(question: Question, law: DiscreteNoise | None, terms: Terms, records: Records) -> Any:
+    labels = question.labels()
+    answers = question.answers(records)
+    if law is None:
+        error, width, mechanism, remark = 0.0, 0, "none", EXACT
+    else:
+        error, width, remark = law.standard_deviation, law.half_width(terms.level), UNBIASED
+        mechanism = f"{law} on each answer, in steps of {exact_text(question.step)}"
+    description = terms.describe(question.what, mechanism, (remark,), step=question.step, noisy=law is not None)
+    errors = scale_numbers(np.full(len(answers), error), question.step)
+
+    def make_release(steps: Integers) -> Release:
+        ends = (scale_numbers(number, question.step) for number in (steps - width, steps + width))
+        return Release(description, labels, scale_numbers(steps, question.step), errors, *ends)
+
+    if law is None:
+        return terms.release(question.what, lambda: make_release(answers), None, question.classes)
+    noise = law
+
+    def rehearse() -> Release:
+        noise.prepare()
+        # The rehearsal uses zeros instead of the true answers, so it does not depend on the data.
+        return make_release(np.zeros_like(answers))
+
+    return terms.release(question.what, lambda: make_release(noise.add(answers, terms.generator)), rehearse)

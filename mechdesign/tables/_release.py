@@ -49,8 +49,8 @@ class Description:
         remarks: further facts for the reader, such as exact answers.
         entry: the number of the ledger entry, which consists of random digits; None if no ledger was charged.
 
-    >>> from mechdesign.tables import Domain, Policy, release_histogram
-    >>> release_histogram([0, 2], Policy.full(Domain({"floor": range(4)})), epsilon=2).description.spent
+    >>> from mechdesign.tables import Domain, Histogram, Policy
+    >>> Histogram().release([0, 2], Policy.full(Domain({"floor": range(4)})), epsilon=2).description.spent
     'ε = 2'
     """
 
@@ -71,8 +71,8 @@ class Description:
     def is_spent(self) -> str:
         """Return a sentence about the spent budget for error messages; rehearsals and exact answers spend nothing.
 
-        >>> from mechdesign.tables import Domain, Policy, release_histogram
-        >>> release_histogram([0, 2], Policy.full(Domain({"floor": range(4)})), epsilon=2).description.is_spent
+        >>> from mechdesign.tables import Domain, Histogram, Policy
+        >>> Histogram().release([0, 2], Policy.full(Domain({"floor": range(4)})), epsilon=2).description.is_spent
         'ε = 2 is spent'
         """
         if self.rehearsal or not (self.epsilon or self.rho):
@@ -107,8 +107,8 @@ class Release:
         low: the lower ends of the intervals, float64 of shape (q,).
         high: the upper ends of the intervals, float64 of shape (q,).
 
-    >>> from mechdesign.tables import Domain, Policy, release_histogram
-    >>> release = release_histogram([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
+    >>> from mechdesign.tables import Domain, Histogram, Policy
+    >>> release = Histogram().release([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
     >>> len(release), release.epsilon
     (3, Fraction(1, 1))
     """

@@ -93,7 +93,7 @@ def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int
     """
     found = []
     for index, pair in enumerate(check_pairs(ranges, path)):
-        ends = [_position(domain, end, f"{path}[{index}]") for end in pair]
+        ends = [find_position(domain, end, f"{path}[{index}]") for end in pair]
         if ends[0] > ends[1]:
             raise InputError(
                 f"{path}[{index}]", "ends before it begins", value=tuple(pair), remedy="exchange the two values"
@@ -132,7 +132,7 @@ def check_pairs(ranges: object, path: str) -> list[Sequence[Any]]:
     return listed
 
 
-def _position(domain: Domain, value: Any, path: str) -> int:
+def find_position(domain: Domain, value: Any, path: str) -> int:
     """Return the index of a value, which is a tuple if the domain has several attributes."""
     entries = value if isinstance(value, tuple | list) else (value,)
     if len(entries) != len(domain.attributes):

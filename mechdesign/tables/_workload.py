@@ -1,12 +1,15 @@
-"""Workloads: the linear queries to be answered, as rows of a matrix or as ranges."""
+"""Workloads: linear queries, as rows of a matrix, ranges or marginal tables, and their answers by strategies."""
 
 from __future__ import annotations
 
 import copy
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
+from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Self, SupportsIndex
 
 import numpy as np
@@ -16,25 +19,28 @@ from scipy import sparse
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_indices, read_only
 from mechdesign.base._check import as_integer, require_kind, require_unmasked
-from mechdesign.base._errors import InputError
+from mechdesign.base._errors import BracketWarning, InputError
 from mechdesign.base._values import cached_property
+from mechdesign.base._warnings import warn
+from mechdesign.certify._exact import as_decimal, exact, exact_text
+from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
+from mechdesign.mechanisms._discrete import LARGEST_VALUE
 from mechdesign.tables._budget import Budget
-from mechdesign.tables._charges import Terms
+from mechdesign.tables._charges import classes_of_rows
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._linear_queries import LinearQueries, on_lattice, step_of
 from mechdesign.tables._policies._graphs import require_room
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._query import Option, Plan, Query, Question
+from mechdesign.tables._query import Option, Plan, Query, Question, Way, add_noise
 from mechdesign.tables._release import Release
-from mechdesign.tables._strategies._choice import check_choice, check_strategy, choose
+from mechdesign.tables._strategies._choice import WIDE, check_choice, check_strategy, choose
 from mechdesign.tables._strategies._strategy import Strategy
-from mechdesign.tables._values import check_positions, range_positions, value_names
+from mechdesign.tables._values import value_names
 
 TOLERANCE = 5e-5
 """The relative gap at which the search for the best Gaussian strategy stops."""
 
 COMPARED = 256
-"""The largest number of values for which strategies are compared; the comparison takes seconds."""
+"""The largest number of values for which a query with another way also considers strategies, which takes seconds."""
 
 _EXACT = 2.0**53
 # For coefficients up to this bound, their squares and the squares of their reciprocals neither overflow nor underflow.
@@ -42,32 +48,98 @@ _LARGEST = 1e100
 # The largest number of nonzero coefficients (16 bytes each), and of queries (names of about 100 bytes each).
 _LARGEST_ENTRIES = 2**26
 _LARGEST_COUNT = 2**22
+_MOST_WEIGHTS = 4_000_000
 # The number of queries that are compared at a time; each query uses one bit of an int64.
 _BITS = 62
 
 
-class Workload(LinearQueries, Query[Release]):
+class Workload(Query[Release], ABC):
     """Linear queries on a histogram of `size` values, which the strategy with the least expected error answers.
 
     Under publicly known counts, which strategies do not support, each query gets independent noise. The functions
-    `identity`, `prefixes`, `all_ranges` and `marginals` build workloads; `strategy` also accepts ranges and matrices.
+    `identity`, `prefixes`, `all_ranges` and `marginals` build workloads; `MatrixQueries` takes a matrix.
 
     Attributes:
         size: the number |T| of values.
         phrase: the workload in words.
         kind: the kind of strategy; "auto" chooses the kind with the least expected error.
         tolerance: the relative gap at which the search for the best Gaussian strategy stops.
+        gram_is_quick: whether `gram` is faster than multiplying `matrix` by its transpose.
 
-    >>> from mechdesign.tables import Budget, Domain, Policy, prefixes
+    >>> from mechdesign.tables import Domain, Policy, prefixes
     >>> policy = Policy.threshold(Domain({"age": range(8)}), 1)
-    >>> prefixes(8).sensitivity(policy).value, prefixes(8).plan(policy, Budget.of(rho="0.5")).queries
+    >>> prefixes(8).sensitivity(policy).value, prefixes(8).plan(policy, rho="0.5").queries
     (1, 8)
-    >>> prefixes(8).release([1, 4, 4], policy, Budget.of(rho="0.5"), rng=1).answers.shape
+    >>> prefixes(8).release([1, 4, 4], policy, rho="0.5", rng=1).answers.shape
     (8,)
     """
 
+    size: int
+    phrase: str
     kind: str = "auto"
     tolerance: float = TOLERANCE
+    gram_is_quick: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of queries."""
+
+    @property
+    @abstractmethod
+    def integral(self) -> bool:
+        """Return whether all coefficients are integers so small that `gram` is exact."""
+
+    @abstractmethod
+    def gram(self) -> Floats:
+        """Return M = WᵀW, shape (size, size)."""
+
+    @abstractmethod
+    def matrix(self) -> Floats:
+        """Return W, shape (count, size)."""
+
+    @abstractmethod
+    def labels(self) -> dict[str, NDArray[Any]]:
+        """Return the labels of the queries: arrays of shape (count,) by column heading."""
+
+    @abstractmethod
+    def answers(self, histogram: NDArray[Any]) -> Floats:
+        """Return Wh for a histogram h of shape (size,)."""
+
+    @abstractmethod
+    def variances(self, covariance: Floats) -> Floats:
+        """Return the diagonal of WΣWᵀ for the covariance Σ of an estimated histogram."""
+
+    def tables_over(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...] | None:
+        """Return the attributes of each table, if the queries are marginal tables of values of this shape."""
+        return None
+
+    def weights(self) -> Floats:
+        """Return W; raise `InputError` if it has more than 4,000,000 weights."""
+        if (weights := self.count * self.size) > _MOST_WEIGHTS:
+            raise InputError(
+                "queries",
+                "have too many weights",
+                value=weights,
+                bound=f"at most {_MOST_WEIGHTS} weights",
+                remedy="request fewer queries, or release a histogram and add up its answers",
+            )
+        return self.matrix()
+
+    def classes(self) -> Partition:
+        """Return the classes of values that exact answers distinguish; the last node represents absence."""
+        if self.size >= LARGEST_LISTED:
+            return UNKNOWN
+        labels = np.zeros(self.size + 1, dtype=np.int64)
+        for codes in self._columns():
+            labels = np.unique(np.column_stack((labels, codes)), axis=0, return_inverse=True)[1].ravel()
+            if labels.max() == self.size:
+                break
+        return Partition.of(labels)
+
+    def _columns(self) -> Iterator[Integers]:
+        """Yield labels of shape (|T| + 1,) for a few queries at a time; nodes with equal columns have equal labels."""
+        yield classes_of_rows(self.matrix()).labels
 
     def ask(self, policy: Policy) -> Question:
         """Return the question that adds independent noise to each query.
@@ -87,8 +159,9 @@ class Workload(LinearQueries, Query[Release]):
         """Return the same workload with another kind of strategy.
 
         Args:
-            kind: the kind of strategy; `mechdesign.tables.strategy` lists the kinds.
-            tolerance: the relative gap at which the search for the best Gaussian strategy stops.
+            kind: "auto" for the strategy with the least expected error, or one of "optimal", "identity", "prefix",
+                "hierarchical", "ordered-hierarchical".
+            tolerance: the relative gap at which the search for the best Gaussian strategy stops, in (0, 1).
 
         Returns:
             A copy of the workload.
@@ -104,16 +177,43 @@ class Workload(LinearQueries, Query[Release]):
         vars(found).update(kind=kind, tolerance=tolerance, _found={})
         return found
 
+    @in_own_arithmetic
     def strategy(self, policy: Policy, noise: str = "gaussian") -> Strategy:
-        """Return the strategy with the least expected error; repeated calls return the cached result.
+        """Return the noisy queries from which the answers are decoded with the least expected error.
+
+        The total squared error is compared with a proven lower bound. For Gaussian noise, the strategy is optimal up to
+        a gap of `tolerance`. For Laplace noise, the best of several known strategies is chosen; its error may exceed
+        the bound by more than the tolerance. Repeated calls return the cached result.
 
         Args:
             policy: the policy, without known counts.
             noise: "gaussian" or "laplace".
 
         Returns:
-            The strategy; see `mechdesign.tables.strategy`.
+            The strategy, with `error`, `lower_bound` and `matrix`.
+
+        Raises:
+            InputError: The workload has the wrong width, the policy has known counts, or the domain has more than 2,048
+                values. Marginal tables with Gaussian noise under full and attribute policies are limited by their sets
+                of attributes instead; only their rows and releases need a domain of at most 2,048 values.
+
+        Warns:
+            BracketWarning: The error exceeds the lower bound by more than the tolerance.
+
+        >>> from mechdesign.tables import Domain, Policy, all_ranges
+        >>> found = all_ranges(64).strategy(Policy.threshold(Domain({"age": range(64)}), 1))
+        >>> found.kind, found.matrix.shape
+        ('optimal', (63, 64))
+        >>> round(found.error(rho="0.5") / found.lower_bound(rho="0.5"), 4)
+        1.0
         """
+        found = self._find(policy, noise)
+        if WIDE in found.reason:
+            warn(f"the strategy was chosen because {found.reason}", BracketWarning, stacklevel=3)
+        return found
+
+    def _find(self, policy: Policy, noise: str) -> Strategy:
+        """Return the strategy without a warning, for queries that only compare it with other ways."""
         check_strategy(policy, noise)
         check_width(self, policy.domain.size)
         if (policy, noise) not in self._found:
@@ -125,25 +225,39 @@ class Workload(LinearQueries, Query[Release]):
         """Return the cache of strategies, which plans and releases share because computing a strategy takes seconds."""
         return {}
 
-    def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
-        if self._is_answered_directly(policy):
-            return super()._plan(policy, budget, compare)
-        found = self.strategy(policy, budget.law)
-        options = options_of(found, budget)
-        first = replace(options[0], taken=True) if options else Option("exact", "no noise", 0.0, taken=True)
-        return Plan.of(self.phrase, self.count, policy, budget, (first, *options[1:]), (found.exact_part,))
+    def ways(
+        self, policy: Policy, budget: Budget, what: str = "", labels: Mapping[str, NDArray[Any]] | None = None
+    ) -> list[Way]:
+        """Return the ways to answer the queries: strategies, or independent noise under known counts.
 
-    def _release(self, terms: Terms, data: object, positions: ArrayLike | None) -> Release:
-        if not self._is_answered_directly(terms.policy):
-            return self.strategy(terms.policy, terms.budget.law).answer(terms, data, positions)
-        found: Release = super()._release(terms, data, positions)
-        return replace(found, description=replace(found.description, what=self.phrase))
+        Args:
+            policy: the policy.
+            budget: the budget of the release.
+            what: the released quantity, in words; by default the workload.
+            labels: the labels of the answers; by default those of the workload.
 
-    def _is_answered_directly(self, policy: Policy) -> bool:
+        Returns:
+            The ways, the best one first.
+        """
+        if policy.constraints:
+            question = self.ask(policy)
+            return [add_noise(replace(question, what=what or self.phrase), budget)]
+        found = self._find(policy, budget.law)
+        answer = partial(found.answer, what=what, labels=labels)
+        return [Way(option, answer) for option in options_of(found, budget)]
+
+    def _ways(self, policy: Policy, budget: Budget) -> list[Way]:
         if policy.constraints and self.kind != "auto":
             bound = '"auto", which adds independent noise to each query'
             raise InputError("kind", "does not support publicly known counts", value=self.kind, bound=bound)
-        return bool(policy.constraints)
+        if not policy.constraints:
+            self.strategy(policy, budget.law)
+        return self.ways(policy, budget)
+
+    def _plan(self, policy: Policy, budget: Budget) -> Plan:
+        options = tuple(way.option for way in self._ways(policy, budget))
+        remarks = () if policy.constraints else (self._find(policy, budget.law).exact_part,)
+        return Plan.of(self.phrase, self.count, policy, budget, options, remarks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +291,8 @@ class RangeQueries(Workload):
         for name in ("low", "high"):
             ends = np.array(as_indices(getattr(self, name), name, size))
             object.__setattr__(self, name, read_only(ends))
+        if not self.count:
+            raise InputError("low", "contains no range", bound="at least one")
         for name, given, wanted in (("high", self.high, len(self.low)), ("names", self.names, size)):
             if given is not None and np.shape(given) != (wanted,):
                 raise InputError(name, "has the wrong shape", value=np.shape(given), bound=f"({wanted},)")
@@ -252,34 +368,36 @@ class RangeQueries(Workload):
 
 @dataclass(frozen=True, eq=False)
 class MatrixQueries(Workload):
-    """Linear queries given by a sparse matrix of coefficients.
+    """Linear queries given by a dense or sparse matrix of coefficients.
 
-    Attributes:
-        rows: the coefficients W, shape (count, size).
+    Args:
+        coefficients: the coefficients, shape (count, size), or (size,) for a single query.
         phrase: the queries in words.
         names: the names of the queries; by default, their indices.
 
-    Raises:
-        InputError: The matrix is not sparse, a coefficient is not finite, or the number of names is wrong.
+    Attributes:
+        rows: the coefficients W as a sparse matrix, shape (count, size).
 
-    >>> MatrixQueries(sparse.csr_array([[1, 0, 2]])).answers(np.array([3, 1, 1])).tolist()
+    Raises:
+        InputError: There is no query, a coefficient is not finite, too large or too small, or the number of names is
+            wrong.
+
+    >>> MatrixQueries([1, 0, 2]).answers(np.array([3, 1, 1])).tolist()
     [5.0]
     """
 
-    rows: sparse.csr_array
+    coefficients: InitVar[Any]
+    rows: sparse.csr_array = field(init=False)
     phrase: str = "given queries"
     names: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        require_kind(self.rows, sparse.csr_array, "rows", "a scipy.sparse.csr_array of shape (queries, |T|)")
-        if self.rows.ndim != 2 or self.rows.dtype.kind not in "biuf" or not np.isfinite(self.rows.data).all():
-            raise InputError(
-                "rows", "are not a matrix of finite coefficients", value=self.rows.shape, bound="shape (queries, |T|)"
-            )
-        if self.names and len(self.names) != self.count:
-            raise InputError("names", "have the wrong length", value=len(self.names), bound=f"{self.count}")
+    def __post_init__(self, coefficients: Any) -> None:
+        rows = _coefficients(coefficients)
+        if not all(rows.shape):
+            raise InputError("coefficients", "contain no query", value=rows.shape, bound="at least one query and value")
+        if self.names and len(self.names) != rows.shape[0]:
+            raise InputError("names", "have the wrong length", value=len(self.names), bound=f"{rows.shape[0]}")
         # The coefficients are copied and made read-only, because strategies are cached.
-        rows = self.rows.copy()
         for part in (rows.data, rows.indices, rows.indptr):
             read_only(part)
         object.__setattr__(self, "rows", rows)
@@ -355,6 +473,11 @@ class MatrixQueries(Workload):
         yield found
 
 
+def _list_values(size: object) -> Integers:
+    require_room(number := as_integer(size, "size", 1), "a workload")
+    return np.arange(number)
+
+
 def identity(size: int) -> RangeQueries:
     """Return the workload of the counts of all values.
 
@@ -367,7 +490,7 @@ def identity(size: int) -> RangeQueries:
     >>> identity(3).matrix().tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    values = np.arange(as_integer(size, "size", 1))
+    values = _list_values(size)
     return RangeQueries(size, values, values, f"the counts of all {size} values")
 
 
@@ -383,7 +506,7 @@ def prefixes(size: int) -> RangeQueries:
     >>> prefixes(3).matrix().tolist()
     [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
     """
-    values = np.arange(as_integer(size, "size", 1))
+    values = _list_values(size)
     return RangeQueries(size, np.zeros(size, dtype=np.int64), values, f"the {size} cumulative counts")
 
 
@@ -404,11 +527,11 @@ def all_ranges(size: int) -> RangeQueries:
     """
     if (count := as_integer(size, "size", 1) * (size + 1) // 2) > _LARGEST_ENTRIES:
         raise InputError(
-            "workload",
-            "has too many ranges",
+            "size",
+            "gives too many ranges",
             value=count,
             bound=f"at most {_LARGEST_ENTRIES:,}",
-            remedy="release an ordered hierarchical histogram and estimate ranges from it, or group values",
+            remedy="release a cumulative histogram and estimate ranges from it, or group values",
         )
     low, high = np.triu_indices(size)
     return RangeQueries(size, low, high, f"all {len(low)} ranges of {size} values")
@@ -514,8 +637,8 @@ class MarginalTables(Workload):
 def marginals(domain: Domain, ways: SupportsIndex | Iterable[Sequence[str]] = 1) -> MarginalTables:
     """Return the workload of the given marginal tables of a domain.
 
-    Under full and attribute policies, `strategy` finds the best Gaussian strategy and its bound also for domains that
-    are too large for a release.
+    Under full and attribute policies, `Workload.strategy` finds the best Gaussian strategy and its bound also for
+    domains that are too large for a release.
 
     Args:
         domain: the domain of the records.
@@ -550,96 +673,42 @@ def marginals(domain: Domain, ways: SupportsIndex | Iterable[Sequence[str]] = 1)
     return MarginalTables(domain, tuple(tuple(names.index(name) for name in table) for table in tables))
 
 
-def as_workload(workload: object, domain: Domain, *, positions: object = None) -> Workload:
-    """Return a workload from any supported form.
-
-    Args:
-        workload: a `Workload` or the name of a workload. The names are "identity" (or "histogram"), "prefixes" (or
-            "cumulative"), "ranges" (all ranges) and "marginals" (of single attributes). A list of *tuples* (low, high)
-            is read as ranges of values that include both ends. A dense or sparse matrix of coefficients of shape
-            (queries, |T|) is also accepted.
-        domain: the domain of the records.
-        positions: ranges as pairs (low, high) of indices of values, instead of `workload`.
-
-    Returns:
-        The workload.
-
-    Raises:
-        InputError: The name is unknown, the workload is empty, or a range is outside the domain. Or `workload` and
-            `positions` are both given, or both missing. Or the matrix has the wrong width or an entry that is not
-            finite.
-    """
-    if (workload is None) == (positions is None):
-        problem = "is not given" if workload is None else "is given together with positions"
-        raise InputError("workload", problem, bound="either a workload or the positions of ranges")
-    if positions is not None:
-        found: Workload = _range_list(check_positions(domain, positions, "positions"), domain)
-    elif isinstance(workload, Workload):
-        found = workload
-    elif isinstance(workload, str):
-        found = _find_named(workload, domain)
-    elif isinstance(workload, list | tuple) and len(workload) and all(isinstance(pair, tuple) for pair in workload):
-        found = _range_list(range_positions(domain, workload, "workload"), domain)
-    else:
-        found = _coefficients(workload)
-    if found.count == 0:
-        raise InputError("workload", "contains no query", bound="at least one")
-    check_width(found, domain.size)
-    return found
-
-
-def check_width(queries: LinearQueries, size: int) -> None:
+def check_width(queries: Workload, size: int) -> None:
     """Raise `InputError` if the number of values of the queries is not `size`."""
     if queries.size != size:
         bound = f"a column for each of the {size} values"
         raise InputError("workload", "has the wrong width", value=queries.size, bound=bound)
 
 
-def _find_named(name: str, domain: Domain) -> Workload:
+def ranges_of(domain: Domain, spans: Sequence[tuple[int, int]]) -> RangeQueries:
+    """Return the queries that count given ranges of values, from the indices of their ends."""
     require_room(domain.size, "a workload")
-    match name:
-        case "identity" | "histogram":
-            found = identity(domain.size)
-        case "prefixes" | "cumulative":
-            found = prefixes(domain.size)
-        case "ranges":
-            found = all_ranges(domain.size)
-        case "marginals":
-            return marginals(domain)
-        case _:
-            bound = '"identity", "prefixes", "ranges", "marginals" or a matrix'
-            raise InputError("workload", "is not the name of a workload", value=name, bound=bound)
-    return replace(found, names=value_names(domain))
+    ends = np.array(spans, dtype=np.int64)
+    return RangeQueries(domain.size, ends[:, 0], ends[:, 1], f"{len(ends)} given ranges", value_names(domain))
 
 
-def _range_list(pairs: Sequence[tuple[int, int]], domain: Domain) -> RangeQueries:
-    require_room(domain.size, "a workload")
-    ends = np.array(pairs, dtype=np.int64)
-    phrase = f"{len(ends)} given ranges"
-    return RangeQueries(domain.size, ends[:, 0], ends[:, 1], phrase, value_names(domain))
-
-
-def _coefficients(workload: Any) -> MatrixQueries:
-    require_unmasked(workload, "workload")
+def _coefficients(given: Any) -> Any:
+    """Return coefficients as a new sparse matrix."""
+    require_unmasked(given, "coefficients")
     try:
-        rows: Any = workload if sparse.issparse(workload) else np.atleast_2d(np.asarray(workload))
+        rows: Any = given if sparse.issparse(given) else np.atleast_2d(np.asarray(given))
         if rows.dtype.kind not in "biuf":
             raise TypeError(f"an array of {rows.dtype} was given")
         if rows.ndim != 2:
             raise TypeError(f"an array with {rows.ndim} axes was given")
-        matrix: Any = sparse.csr_array(rows, dtype=np.float64)
+        matrix: Any = sparse.csr_array(rows, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as error:
         raise InputError(
-            "workload", f"is not a matrix of queries ({error})", bound="a name, ranges, or shape (queries, |T|)"
+            "coefficients", f"are not a matrix of queries ({error})", bound="shape (queries, |T|)"
         ) from error
     sizes = np.abs(matrix.data)
     if not ((sizes == 0) | ((sizes >= 1 / _LARGEST) & (sizes <= _LARGEST))).all():
         raise InputError(
-            "workload",
-            "has a coefficient that is infinite, undefined, too large or too small",
+            "coefficients",
+            "are infinite, undefined, too large or too small",
             bound="zero, or a magnitude between 1e-100 and 1e100",
         )
-    return MatrixQueries(matrix)
+    return matrix
 
 
 def _list_tables(ways: Iterable[object]) -> list[Any]:
@@ -656,109 +725,65 @@ def _list_tables(ways: Iterable[object]) -> list[Any]:
     return tables
 
 
-def _choose(workload: Workload, kind: str, tolerance: float) -> Workload:
-    """Return the workload with a kind and a tolerance; an omitted argument keeps the value of the workload."""
-    return workload if (kind, tolerance) == ("auto", TOLERANCE) else workload.using(kind, tolerance)
-
-
-@in_own_arithmetic
-def strategy(
-    workload: object,
-    policy: Policy,
-    noise: str = "gaussian",
-    *,
-    kind: str = "auto",
-    positions: object = None,
-    tolerance: float = TOLERANCE,
-) -> Strategy:
-    """Choose the noisy queries from which the answers to a workload are decoded with the least error.
-
-    The total squared error is compared with a proven lower bound. For Gaussian noise, the strategy is optimal up to a
-    gap of `tolerance`. For Laplace noise, the best of several known strategies is chosen; its error may exceed the
-    bound by more than the tolerance.
-
-    Args:
-        workload: a `Workload`, or one of the names "identity", "prefixes", "ranges" and "marginals". A list of tuples
-            (low, high) is read as ranges of values that include both ends. A matrix of coefficients of shape (queries,
-            |T|) is also accepted.
-        policy: the policy, without known counts.
-        noise: "gaussian" or "laplace".
-        kind: "auto" for the strategy with the least expected error, or one of "optimal", "identity", "prefix",
-            "hierarchical", "ordered-hierarchical".
-        positions: ranges as pairs (low, high) of indices of values, given instead of `workload`.
-        tolerance: the relative gap at which the search for the best Gaussian strategy stops, in (0, 1).
-
-    Returns:
-        The strategy, with `error`, `lower_bound`, `matrix` and `release`.
-
-    >>> from mechdesign.tables import Domain, Policy
-    >>> found = strategy("ranges", Policy.threshold(Domain({"age": range(64)}), 1))
-    >>> found.kind, found.matrix.shape
-    ('optimal', (63, 64))
-    >>> round(found.error(rho="0.5") / found.lower_bound(rho="0.5"), 4)
-    1.0
-    >>> round((found.error(rho="0.5") / found.workload.count) ** 0.5, 4)
-    1.3848
-
-    Raises:
-        InputError: The name is unknown, or the workload is empty or has the wrong width. Or the policy has known
-            counts, or the domain has more than 2,048 values. Marginal tables with Gaussian noise under full and
-            attribute policies are limited by their sets of attributes instead; only their rows and releases need a
-            domain of at most 2,048 values.
-    """
-    check_strategy(policy, noise)
-    queries = as_workload(workload, policy.domain, positions=positions)
-    return _choose(queries, kind, tolerance).strategy(policy, noise)
-
-
-@in_own_arithmetic
-def plan_workload(
-    workload: object,
-    policy: Policy,
-    *,
-    positions: object = None,
-    epsilon: object = None,
-    rho: object = None,
-    kind: str = "auto",
-    tolerance: float = TOLERANCE,
-) -> tuple[Plan, Strategy | None]:
-    """Plan the answers to a workload, and return the plan and the strategy.
-
-    Under publicly known counts, which strategies do not support, `release_linear` adds noise to each query.
-
-    Args:
-        workload: the workload, in any form that `strategy` accepts.
-        policy: the policy.
-        positions: ranges as pairs (low, high) of indices of values, given instead of `workload`.
-        epsilon: ε in nats, for Laplace noise.
-        rho: ρ of zero-concentrated differential privacy, for Gaussian noise; instead of `epsilon`.
-        kind: the kind of strategy, as for `strategy`.
-        tolerance: the relative gap at which the search for the best Gaussian strategy stops, in (0, 1).
-
-    Returns:
-        The plan, and the strategy (None under known counts).
-
-    >>> from mechdesign.tables import Domain, Policy
-    >>> plan, found = plan_workload("prefixes", Policy.threshold(Domain({"age": range(8)}), 1), rho="0.5")
-    >>> plan.queries, found.kind
-    (8, 'prefix')
-    """
-    budget = Budget.of(epsilon, rho)
-    asked = _choose(as_workload(workload, policy.domain, positions=positions), kind, tolerance)
-    return asked.plan(policy, budget), None if policy.constraints else asked.strategy(policy, budget.law)
-
-
-def compare_strategies(workload: object, policy: Policy, budget: Budget) -> tuple[Option, ...]:
-    """Return alternative strategies for a query in ascending order of error, if the search takes only seconds."""
-    if policy.constraints or policy.domain.size > COMPARED:
-        return ()
-    return options_of(as_workload(workload, policy.domain).strategy(policy, budget.law), budget)
-
-
 def options_of(found: Strategy, budget: Budget) -> tuple[Option, ...]:
-    """Return the candidates of a strategy as options of a plan."""
+    """Return the candidates of a strategy as options of a plan, the best one first."""
+    if not found.candidates:
+        return (Option("exact", "no noise", 0.0),)
     limit = math.sqrt(found.lower_bound(epsilon=budget.epsilon, rho=budget.rho) / found.workload.count)
     return tuple(
         Option(f"{kind} strategy", detail or f"{found.noise.title()} noise", limit * math.sqrt(ratio), limit)
         for kind, detail, ratio in found.candidates
     )
+
+
+def step_of(weights: Floats) -> Fraction:
+    """Return the largest step that divides all weights; each weight is read as the decimal that Python prints.
+
+    >>> step_of(np.array([[0.5, 0.25], [1.0, 3.0]]))
+    Fraction(1, 4)
+    """
+    return Fraction(1, math.lcm(*{as_decimal(weight).denominator for weight in np.unique(weights).tolist()}))
+
+
+def on_lattice(queries: ArrayLike, step: Fraction, size: int | None = None) -> Integers:
+    """Return weights as integer multiples of the step, int64 of shape (q, |T|); `size` is |T|, or None if unknown."""
+    require_unmasked(queries, "queries")
+    shapes = "(|T|,) or (q, |T|)".replace("|T|", "|T|" if size is None else str(size))
+    if isinstance(queries, str):
+        bound = f"weights of shape {shapes}, or a Workload"
+        raise InputError(
+            "queries",
+            "are a text",
+            value=queries,
+            bound=bound,
+            remedy="give weights, or a Workload such as prefixes(10)",
+        )
+    try:
+        given = np.atleast_2d(np.asarray(queries))
+    except ValueError as error:
+        raise InputError("queries", f"are not an array ({error})", bound=shapes) from error
+    if given.ndim != 2 or given.size == 0 or size not in (None, given.shape[1]):
+        raise InputError("queries", "have the wrong shape", value=np.shape(queries), bound=shapes)
+    if given.dtype.kind in "biuf" and max(abs(step.numerator), step.denominator) < 2**53:
+        # A float of up to 15 digits equals the float nearest to some multiple of the step. Other weights are converted
+        # exactly.
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            numbers = np.rint(given / float(step))
+            good = np.abs(numbers) * max(step.numerator, 1) < 2.0**53
+            good &= numbers * float(step.numerator) / float(step.denominator) == given
+        if good.all():
+            return numbers.astype(np.int64)
+    rows = np.empty(given.shape, dtype=np.int64)
+    for place in np.ndindex(given.shape):
+        path = f"queries[{place[0]},{place[1]}]"
+        multiple = exact(given[place].item() if isinstance(given[place], np.generic) else given[place], path) / step
+        if multiple.denominator != 1 or abs(multiple) > LARGEST_VALUE:
+            raise InputError(
+                path,
+                "is not a multiple of the step",
+                value=given[place],
+                bound=f"a multiple of {exact_text(step)}, at most 2^61 times as large",
+                remedy="set a smaller step, or round the weights to multiples of it",
+            )
+        rows[place] = int(multiple)
+    return rows

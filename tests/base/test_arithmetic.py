@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from releases import strategy_of
 from rows import each_row
 
 import mechdesign as md
@@ -72,8 +73,8 @@ CASES = {
     "chain that mixes slowly": lambda: md.MarkovChain(LADDER).stationary().probabilities[-2:].sum(),
     "what a trace tells": lambda: forward([0.5, 0.5], np.eye(2), [[0.0, -1000.0], [0.0, -1.0]]).posteriors.sum(),
     "what a trace told": lambda: smooth([0.5, 0.5], np.eye(2), [[0.0, -1000.0], [0.0, -1.0]]).sum(),
-    "strategy of counts": lambda: blowfish.strategy("identity", POLICY, noise="gaussian").lower_bound(rho=1),
-    "plan of counts": lambda: blowfish.plan_histogram(POLICY, epsilon=1).options[0].error,
+    "strategy of counts": lambda: strategy_of("identity", POLICY, noise="gaussian").lower_bound(rho=1),
+    "plan of counts": lambda: blowfish.Histogram().plan(POLICY, epsilon=1).options[0].error,
     "hull of one point": lambda: md.graphs.sensitivity_hull(SAME, md.graphs.from_edges(3, [[0, 1]])).norm([1e-300, 0]),
     "simulated people": lambda: md.specification.parse(FAR_CENTRES).problem().prior.sum(),
 }

@@ -56,7 +56,7 @@ def cards(design) -> dict[str, str]:
     shown = {
         "design": design,
         "audit": md.audit(design.channel, md.distances.euclidean(design.problem.secrets)),
-        "release": md.tables.release_histogram([1, 2, 2], policy, epsilon=1, rng=1),
+        "release": md.tables.Histogram().release([1, 2, 2], policy, epsilon=1, rng=1),
     }
     return {name: value._repr_html_() for name, value in shown.items()}
 

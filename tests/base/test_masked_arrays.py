@@ -37,7 +37,7 @@ def trace() -> md.traces.Trace:
 
 
 def histogram(table: Any) -> object:
-    return blowfish.release_histogram(table, policy, 1.0)
+    return blowfish.Histogram().release(table, policy, epsilon=1.0)
 
 
 TAKEN: dict[str, tuple[str, Callable[[], object]]] = {
@@ -70,7 +70,7 @@ TAKEN: dict[str, tuple[str, Callable[[], object]]] = {
     "records": ("data['a']", lambda: histogram([(0,), (masked,)])),
     "numbers of values": ("data", lambda: histogram(numbers)),
     "structured": ("data['a']", lambda: histogram(np.ma.array([(0,)], dtype=[("a", int)], mask=[(1,)]))),
-    "queries": ("queries", lambda: blowfish.release_linear({"a": [0, 1]}, policy, numbers, epsilon=1.0)),
+    "queries": ("queries", lambda: blowfish.Linear(numbers).release({"a": [0, 1]}, policy, epsilon=1.0)),
     "query": ("query", lambda: blowfish.sensitivity(policy, numbers)),
     "values of a domain": ("domain['a']", lambda: Domain({"a": numbers})),
     "blocks": ("labels", lambda: Policy.partition(Domain({"a": range(3)}), numbers)),

@@ -119,7 +119,7 @@ def test_the_claims_of_a_continuous_requirement_have_names() -> None:
 
 def test_inspect_of_a_release_has_no_empty_heading() -> None:
     policy = md.tables.Policy.full(md.tables.Domain({"x": ["a", "b"]}))
-    md.tables.release_histogram(["a", "b"], policy, epsilon=1).save("out")
+    md.tables.Histogram().release(["a", "b"], policy, epsilon=1).save("out")
     lines = well("inspect", "out").stdout.splitlines()
     title = next(index for index, line in enumerate(lines) if "Release from a table" in line)
     assert lines[title + 1].strip()

@@ -28,7 +28,7 @@ ledger = {{ path = "{path}"{budget} }}
 @pytest.fixture(scope="module", autouse=True)
 def _tables_are_loaded() -> None:
     """Load what releases from tables need, which takes longer than the tests."""
-    md.tables.release_histogram(["a"], md.tables.Policy.full(md.tables.Domain({"x": ["a", "b"]})), 1)
+    md.tables.Histogram().release(["a"], md.tables.Policy.full(md.tables.Domain({"x": ["a", "b"]})), epsilon=1)
 
 
 def write(path: str = "l.json", budget: str = ", epsilon = 1", folder: str = ".") -> list[str]:

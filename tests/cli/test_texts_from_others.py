@@ -217,7 +217,7 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
 
 def test_releases_from_tables_keep_their_labels(tmp_path: Path, blank_pictures: None) -> None:
     domain = md.tables.Domain({"=name": ["=1", "+2", "'a", "b"]})
-    released = md.tables.release_histogram(["=1", "+2", "'a"], md.tables.Policy.full(domain), 1)
+    released = md.tables.Histogram().release(["=1", "+2", "'a"], md.tables.Policy.full(domain), epsilon=1)
     saving.save(released, tmp_path)
     assert (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()[1].startswith("'=1,")
     again = md.tables.load(tmp_path)

@@ -7,6 +7,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
+from releases import release_by, release_counts, strategy_of
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -32,7 +33,7 @@ def test_policies_of_the_same_words_are_kept_apart():
     assert len({policy.neighbours for policy in policies}) == 3
     for policy in policies:
         for _ in range(2):
-            md.tables.release_histogram([1, 3], policy, "0.5", ledger=ledger)
+            md.tables.Histogram().release([1, 3], policy, epsilon="0.5", ledger=ledger)
     lines = ledger.by_policy
     assert [line.policy for line in lines] == [name_policy(policy) for policy in policies]
     assert [line.spent.epsilon for line in lines] == [1] * 6
@@ -44,18 +45,18 @@ def test_policies_of_the_same_words_are_kept_apart():
 def test_every_release_function_names_its_policy():
     policy, ledger = Policy.threshold(AGES, 1), md.Ledger()
     data = {"data": [1, 2, 3], "policy": policy, "epsilon": 1, "ledger": ledger}
-    md.tables.release_histogram(**data)
-    md.tables.release_linear(**data, queries=np.arange(5))
-    md.tables.release_sum(**data)
-    md.tables.kmeans([1, 2], 1, policy, epsilon=1, iterations=1, ledger=ledger)
-    md.tables.strategy("identity", policy, "laplace").release([1, 2], epsilon=1, ledger=ledger)
-    md.tables.release_sum([1], policy, epsilon=1, ledger=md.tables.part_of(ledger, policy, "clinics", part="north"))
-    head = 'domain.attributes.age = { range = [0, 4] }\npolicy = { kind = "threshold", theta = 1 }\n'
+    md.tables.Histogram().release(**data)
+    md.tables.Linear(np.arange(5)).release(**data)
+    md.tables.Sum().release(**data)
+    md.tables.KMeans(1, iterations=1).release([1, 2], policy, epsilon=1, ledger=ledger)
+    release_by(strategy_of("identity", policy, "laplace"), [1, 2], epsilon=1, ledger=ledger)
+    md.tables.Sum().release([1], policy, epsilon=1, ledger=md.tables.part_of(ledger, policy, "clinics", part="north"))
+    head = 'domain.attributes.age = { range = [0, 4] }\npolicy.kind = "line"\n'
     given = parse(head + 'release = { kind = "cdf", epsilon = 1 }\n')
     given.release({"age": [1, 2]}, ledger=ledger)
     assert [line.policy for line in ledger.by_policy] == [name_policy(policy)]
     assert ledger.by_policy[0].spent.epsilon == 7
-    md.tables.ordered([1, 2, 3, 0, 0], 1, 1, ledger=ledger)
+    release_counts([1, 2, 3, 0, 0], 1, 1, ledger=ledger)
     assert len(ledger.by_policy) == 2
 
 
@@ -64,11 +65,11 @@ def test_a_group_composes_in_parallel_under_its_own_policy_alone():
     north = md.tables.part_of(ledger, free, "clinics", part="north")
     for other in (Policy.full(AGES, constraints=[[1, 0, 0, 0, 0]]), Policy.threshold(AGES, 1), Policy.full(INCOMES)):
         with pytest.raises(InputError, match="ledger: belongs to a group under another policy"):
-            md.tables.release_histogram([1], other, 1, ledger=north)
+            md.tables.Histogram().release([1], other, epsilon=1, ledger=north)
     with pytest.raises(InputError, match="under another policy"):
-        md.tables.ordered([1, 2, 3, 0, 0], 1, 1, ledger=north)
+        release_counts([1, 2, 3, 0, 0], 1, 1, ledger=north)
     assert ledger.entries == ()
-    md.tables.release_histogram([1], Policy.full(Domain({"age": range(5)})), 1, ledger=north)
+    md.tables.Histogram().release([1], Policy.full(Domain({"age": range(5)})), epsilon=1, ledger=north)
     assert ledger.spent.epsilon == 1
 
 
@@ -171,5 +172,5 @@ class _Plain:
 
 def test_a_ledger_that_does_not_keep_policies_apart_is_not_told_of_them():
     own = _Plain()
-    md.tables.release_histogram([1], Policy.full(AGES), 1, ledger=own)
+    md.tables.Histogram().release([1], Policy.full(AGES), epsilon=1, ledger=own)
     assert own.seen == ("histogram", Policy.full(AGES).neighbours, 1, None)

@@ -44,7 +44,7 @@ def audit_page() -> str:
 
 def table_page() -> str:
     domain = md.tables.Domain({MARKUP: [f"a{MARKUP}", f"b{MARKUP}"]})
-    release = md.tables.release_histogram([f"a{MARKUP}"], md.tables.Policy.full(domain), epsilon=1, rng=1)
+    release = md.tables.Histogram().release([f"a{MARKUP}"], md.tables.Policy.full(domain), epsilon=1, rng=1)
     return _table_page.html(Publication(release, MARKUP))
 
 

@@ -97,7 +97,7 @@ def test_an_audit_with_and_without_a_finite_epsilon():
 
 def test_releases_from_tables():
     def released(policy, *expected, **options):
-        release = md.tables.release_histogram([1, 2, 2, 7], policy, **options)
+        release = md.tables.Histogram().release([1, 2, 2, 7], policy, **options)
         return says(_guarantee.describe_table(release.description), *expected)
 
     line, full = md.tables.Policy.threshold(AGES, 1), md.tables.Policy.full(AGES)

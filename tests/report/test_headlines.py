@@ -82,7 +82,7 @@ def test_limits_name_cells_floors_and_distant_places():
 
 def test_a_release_opens_with_its_budget_and_its_odds():
     policy = md.tables.Policy.full(md.tables.Domain({"age": range(4)}))
-    release = md.tables.release_histogram([1, 2, 2], policy, epsilon=1, rng=1)
+    release = md.tables.Histogram().release([1, 2, 2], policy, epsilon=1, rng=1)
     assert table_headline(release).short == "A rehearsal."
     drawn = table_headline(replace(release, description=replace(release.description, rehearsal=False)))
     assert drawn.good

@@ -13,6 +13,7 @@ import mechdesign as md
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.specification._table_policies import _ALLOWED
 from mechdesign.specification._table_specification import parse, read
+from mechdesign.tables._files import Publication
 
 AGE = "domain.attributes.age = { range = [0, 9] }\n"
 BOTH = 'domain.attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }\n'
@@ -324,15 +325,19 @@ def test_wrong_keys_are_named():
         assert_refused_texts(rows, lambda text, folder: parse(text))
 
 
+GONE = ("policy", "added or removed")
+BLOCKS = 'policy = { kind = "partition", blocks = { width = 3 } }'
 UNFIT = [
     (FULL, 'kind = "ranges", epsilon = 1, ranges = [[0, 12]]', "release.ranges[0]", "not a value of age"),
     (FULL, 'kind = "ranges", epsilon = 1, ranges = [[5, 2]]', "release.ranges[0]", "ends before"),
     (FULL, 'kind = "sum", epsilon = 1, attribute = "height"', "release.attribute", "not in the domain"),
-    (FULL, 'kind = "workload", epsilon = 1', "release", "queries, ranges"),
+    (FULL, 'kind = "workload", epsilon = 1', "release", "marginals, matrix"),
     (FULL, 'kind = "workload", epsilon = 1, marginals = [["sex"]]', "release.marginals[0]", "unknown"),
     (FULL, 'kind = "cdf", epsilon = 1, fanout = 1', "release.fanout", "2"),
-    ('policy = { kind = "full", unbounded = true }', 'kind = "cdf", epsilon = 1', "policy", "added or removed"),
-    ('policy = { kind = "partition", blocks = { width = 3 } }', 'kind = "cdf", epsilon = 1', "policy", "prefixes"),
+    ('policy = { kind = "full", unbounded = true }', 'kind = "quantiles", epsilon = 1, probabilities = [0.5]', *GONE),
+    (BLOCKS, 'kind = "cdf", epsilon = 1, mechanism = "hierarchical"', "policy", "full or a threshold"),
+    (FULL, 'kind = "cdf", rho = 1, mechanism = "ordered"', "release.rho", "two-sided geometric"),
+    (FULL, 'kind = "cdf"', "release", "epsilon, rho"),
     (KNOWN, 'kind = "kmeans", epsilon = 1, k = 2', "policy", "publicly known counts"),
     (FULL, 'kind = "histogram", epsilon = 1, partition = { width = 0 }', "release.partition.width", ">= 1"),
 ]
@@ -350,7 +355,7 @@ def test_names_in_the_package(tmp_path):
     assert isinstance(given, md.specification.ReleaseSpecification)
     assert isinstance(given.plan(), md.tables.Plan)
     published = given.release({"age": [1, 2, 3]}, rng=1, ledger=(ledger := md.Ledger(epsilon=1)))
-    assert isinstance(published, md.tables.Publication)
+    assert isinstance(published, Publication)
     assert ledger.spent.epsilon == 1
     with pytest.raises(SpecificationError, match="cannot be opened"):
         read(tmp_path / "none.toml")

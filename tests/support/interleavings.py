@@ -118,7 +118,7 @@ class Histograms(LedgerFile):
 
     def release(self, kept: Any) -> Iterator[str]:
         policy = tables.Policy.full(tables.Domain({"a": range(2)}))
-        tables.release_histogram({"a": [0, 1, 1]}, policy, self.share, ledger=kept)
+        tables.Histogram().release({"a": [0, 1, 1]}, policy, epsilon=self.share, ledger=kept)
         yield self.share
 
 

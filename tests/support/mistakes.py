@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from click.testing import CliRunner
 from refusals import Mistake
+from releases import release_by, release_counts, strategy_of
 
 import mechdesign as md
 from mechdesign.cli import main as command
@@ -410,13 +411,13 @@ def with_records() -> Iterator[Mistake]:
     ages, box = tables.Domain({"age": range(17, 91)}), tables.Domain({"x": range(50), "y": range(4)})
     full, line = tables.Policy.full(ages), tables.Policy.threshold(ages, 1)
     two = tables.Policy.full(tables.Domain({"age": range(17, 91), "sex": ["f", "m"]}))
-    ends = tables.Policy.threshold(tables.Domain({"age": (17, 90)}), 1)
-    made = tables.release_cumulative([30, 31, 60], line, 1, rng=1)
+    ends = tables.Policy.line(tables.Domain({"age": (17, 90)}))
+    made = tables.Cumulative(mechanism="ordered").release([30, 31, 60], line, epsilon=1, rng=1)
     points = [(20, 1), (40, 2)]
-    clusters = tables.kmeans(points, 2, tables.Policy.full(box), epsilon=1, iterations=1, rng=1)
+    clusters = tables.KMeans(2, iterations=1).release(points, tables.Policy.full(box), epsilon=1, rng=1)
 
     def counted(data: object, policy: Any = full, epsilon: object = 1, **more: Any) -> object:
-        return tables.release_histogram(data, policy, epsilon, **more)
+        return tables.Histogram().release(data, policy, epsilon=epsilon, **more)
 
     for name, path, call in (
         ("ages as texts", "data['age'], row 0", lambda: counted(["39", "50"])),
@@ -445,15 +446,15 @@ def with_records() -> Iterator[Mistake]:
         ("a quantile given in per cent", "probability", lambda: tables.quantile(made, 50)),
         ("a range whose ends are exchanged", "low", lambda: tables.range_query(made, 60, 30)),
         ("a range below the domain", "low", lambda: tables.range_query(made, 0, 30)),
-        ("shares passed as counts", "counts[0]", lambda: tables.ordered([0.5, 0.5], 1, 1)),
-        ("a workload's name as queries", "queries", lambda: tables.release_linear([39], full, "ranges", epsilon=1)),
+        ("shares passed as counts", "counts[0]", lambda: release_counts([0.5, 0.5], 1, 1)),
+        ("a workload's name as queries", "queries", lambda: tables.Linear("ranges").release([39], full, epsilon=1)),
         ("points with another number of coordinates", "points", lambda: clusters.assign([[1, 2, 3]])),
         (
             "initial centroids outside the domain",
             "initial[0]",
-            lambda: tables.kmeans([39], 1, full, epsilon=1, iterations=1, initial=[[300]]),
+            lambda: tables.KMeans(1, iterations=1, initial=[[300]]).release([39], full, epsilon=1),
         ),
-        ("ε for Gaussian noise", "epsilon", lambda: tables.strategy("ranges", line).release([39], epsilon=1)),
+        ("ε for Gaussian noise", "epsilon", lambda: release_by(strategy_of("ranges", line), [39], epsilon=1)),
         ("a prior that is one count too short", "prior", lambda: tables.optimal_count(4, 1, prior=[0.25] * 4)),
         ("counts passed as a prior", "prior", lambda: tables.optimal_count(4, 1, prior=[1, 1, 1, 1, 1])),
         ("a ledger charged with a negative ε", "epsilon", lambda: md.Ledger(epsilon=1).spend("a", "b", epsilon=-1)),

@@ -357,13 +357,13 @@ def _release(rng: random.Random, kind: str, names: list[str], values: list[list[
     keys = {
         "histogram": either + rng.choice(["", f"\npartition = {{ labels = {[i % 2 for i in range(count)]} }}"]),
         "sum": f'{either}\nattribute = "{numeric}"',
-        "cdf": f"epsilon = {epsilon}",
-        "quantiles": f"epsilon = {epsilon}\nprobabilities = [0.25, 0.5]",
-        "ranges": f"epsilon = {epsilon}\nranges = [{ends}]",
+        "cdf": either,
+        "quantiles": f"{either}\nprobabilities = [0.25, 0.5]",
+        "ranges": f"{either}\nranges = [{ends}]",
         "kmeans": f"epsilon = {epsilon}\nk = {rng.randint(1, 2)}\niterations = {rng.randint(1, 3)}",
-        "workload": f'{either}\nqueries = "{rng.choice(["identity", "prefixes", "ranges", "marginals"])}"',
+        "workload": f"{either}\nmarginals = {[[each] for each in names]}",
     }
-    if kind in ("cdf", "quantiles", "ranges") and rng.random() < 0.4:
+    if kind in ("cdf", "quantiles", "ranges") and "epsilon" in keys[kind] and rng.random() < 0.4:
         keys[kind] += f'\nmechanism = "{rng.choice(["ordered", "ordered-hierarchical", "hierarchical"])}"'
     return f'kind = "{kind}"\n{keys[kind]}'
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from releases import release_by, release_counts, strategy_of
 
 import mechdesign as md
 from mechdesign.certify._exact import nearest
@@ -33,17 +34,17 @@ def test_steps_below_every_normal_float_are_answered_exactly():
         total = 2 * values[1] + values[-1]
         # With an ε this large the noise is 0.
         ledger = md.Ledger(epsilon=2 * 10**6)
-        found = B.release_sum(records, policy, epsilon=10**6, ledger=ledger)
+        found = B.Sum().release(records, policy, epsilon=10**6, ledger=ledger)
         assert found.answers.tolist() == [nearest(sum(Fraction(repr(value)) for value in records["x"]))], values
-        found = B.kmeans(records, 1, policy, epsilon=10**6, iterations=2, initial=[[values[1]]], ledger=ledger)
+        found = B.KMeans(1, iterations=2, initial=[[values[1]]]).release(records, policy, epsilon=10**6, ledger=ledger)
         assert found.centroids[0, 0] == pytest.approx(total / 4, rel=1e-9, abs=LEAST), values
         assert ledger.remaining_epsilon == 0
-        assert B.plan_sum(policy, "x", epsilon=1).taken.error <= 2 * values[-1], values
+        assert B.Sum("x").plan(policy, epsilon=1).taken.error <= 2 * values[-1], values
 
 
 def test_noise_in_subnormal_steps_is_as_wide_as_it_says():
     policy = Policy.full(Domain({"x": [0.0, 1e-320]}))
-    found = B.release_sum({"x": [0.0] * 10}, policy, epsilon="0.001", rng=1)
+    found = B.Sum().release({"x": [0.0] * 10}, policy, epsilon="0.001", rng=1)
     assert found.answers[0] != 0
     assert found.standard_errors[0] == pytest.approx(1414 * 1e-320, rel=0.01)
     assert found.low[0] <= found.answers[0] <= found.high[0]
@@ -85,12 +86,12 @@ def test_weights_in_steps_beyond_floats_are_answered():
     policy = Policy.full(Domain({"x": range(2)}))
     for step in (Fraction(10**320 + 1, 10**320), Fraction(1, 2**53), Fraction(2**53 - 1), "1e-200", "1e200"):
         unit, ledger = Fraction(step), md.Ledger(epsilon=10**6)
-        asked = {"step": step, "ledger": ledger}
-        found = B.release_linear([0, 1, 1], policy, [[unit, 2 * unit]], epsilon=10**6, **asked)
+        asked = {"ledger": ledger}
+        found = B.Linear([[unit, 2 * unit]], step).release([0, 1, 1], policy, epsilon=10**6, **asked)
         assert found.answers[0] == pytest.approx(nearest(5 * unit), rel=1e-12), step
         for wrong in ([[unit / 2, 0]], [[0, unit * 3 / 2]], [[unit * (2**61 + 1), 0]], np.array([[0.3, float("nan")]])):
             with pytest.raises(InputError, match=r"queries\[0,"):
-                B.release_linear([0], policy, wrong, epsilon=1, **asked)
+                B.Linear(wrong, step).release([0], policy, epsilon=1, **asked)
         assert len(ledger.entries) == 1
 
 
@@ -99,11 +100,11 @@ WIDE = Domain({"x": [0, 2**49]})
 
 def test_whether_a_total_is_too_large_is_decided_by_the_policy_where_the_number_of_records_is_private():
     policy = Policy.full(WIDE, unbounded=True)
-    prepared = B.strategy(np.array([[0.0, 2.0**49]]), policy)
+    prepared = strategy_of(np.array([[0.0, 2.0**49]]), policy)
     ask = {
-        "sum": lambda table: B.release_sum(table, policy, epsilon=2**70),
-        "linear": lambda table: B.release_linear(table, policy, [[0, 2**49]], epsilon=2**70),
-        "strategy": lambda table: prepared.release(table, rho=2**90),
+        "sum": lambda table: B.Sum().release(table, policy, epsilon=2**70),
+        "linear": lambda table: B.Linear([[0, 2**49]]).release(table, policy, epsilon=2**70),
+        "strategy": lambda table: release_by(prepared, table, rho=2**90),
     }
     for (name, release), values in itertools.product(ask.items(), ((0, 0), (0, 2**49), (2**49, 2**49))):
         for records in (1, 4096, 4097, 8192):
@@ -120,45 +121,58 @@ def test_what_a_domain_is_too_wide_for_is_refused_whatever_the_table_holds():
     said = set()
     for table in ([], [0], [2**60] * 5):
         with pytest.raises(InputError) as caught:
-            B.kmeans(table, 1, wide, epsilon=1, iterations=1)
+            B.KMeans(1, iterations=1).release(table, wide, epsilon=1)
         said.add(str(caught.value))
         with pytest.raises(InputError) as caught:
-            B.release_sum(table, wide, epsilon=1)
+            B.Sum().release(table, wide, epsilon=1)
         said.add(str(caught.value))
     assert len(said) == 2
 
 
 POLICY = Policy.threshold(Domain({"a": range(10)}), 3)
 SPECIFIED = parse(
-    'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "threshold", theta = 1 }\n'
-    'release = { kind = "ranges", epsilon = 1, ranges = [[0, 3]] }'
+    'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "line" }\n'
+    'release = { kind = "ranges", epsilon = 1, mechanism = "ordered", ranges = [[0, 3]] }'
 )
 WORKLOAD = parse(
-    'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "threshold", theta = 1 }\n'
-    'release = { kind = "workload", epsilon = 1, ranges = [[0, 3]] }'
+    'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "line" }\n'
+    'release = { kind = "ranges", rho = 1, ranges = [[0, 3]] }'
 )
-STRATEGY = B.strategy("prefixes", POLICY)
+STRATEGY = strategy_of("prefixes", POLICY)
 STEPS = [
-    ("_query.scale_numbers", lambda ledger: B.release_sum([1], POLICY, epsilon=1, ledger=ledger)),
-    ("_charges.Description", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
-    ("_query.Release", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
-    ("_charges.components", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
-    ("_charges.digest_of_domain", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
-    ("_queries._cumulative._fit_monotone", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
-    ("_queries._cumulative.CumulativeRelease", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
-    ("_queries._trees.RangeTree.fit", lambda ledger: B.ordered_hierarchical([1, 2, 1, 0, 0], 3, 1, ledger=ledger)),
-    ("_queries._trees.Block.counts", lambda ledger: B.hierarchical([1, 2, 1, 0, 0], 1, ledger=ledger)),
-    ("_queries._kmeans._nearest", lambda ledger: B.kmeans([1], 2, POLICY, epsilon=1, iterations=2, ledger=ledger)),
+    ("_query.scale_numbers", lambda ledger: B.Sum().release([1], POLICY, epsilon=1, ledger=ledger)),
+    ("_charges.Description", lambda ledger: B.Linear(np.eye(10)).release([1], POLICY, epsilon=1, ledger=ledger)),
+    ("_query.Release", lambda ledger: B.Linear(np.eye(10)).release([1], POLICY, epsilon=1, ledger=ledger)),
+    ("_charges.components", lambda ledger: B.Linear(np.eye(10)).release([1], POLICY, epsilon=1, ledger=ledger)),
+    ("_charges.digest_of_domain", lambda ledger: B.Linear(np.eye(10)).release([1], POLICY, epsilon=1, ledger=ledger)),
+    ("_queries._cumulative._fit_monotone", lambda ledger: release_counts([1, 2, 1], 1, 1, ledger=ledger)),
+    ("_queries._cumulative._fit_monotone", lambda ledger: B.Cumulative().release([1], POLICY, rho=1, ledger=ledger)),
+    ("_queries._cumulative.CumulativeRelease", lambda ledger: release_counts([1, 2, 1], 1, 1, ledger=ledger)),
+    (
+        "_queries._trees.RangeTree.fit",
+        lambda ledger: release_counts([1, 2, 1, 0, 0], 3, 1, "ordered-hierarchical", ledger=ledger),
+    ),
+    (
+        "_queries._trees.Block.counts",
+        lambda ledger: release_counts([1, 2, 1, 0, 0], 5, 1, "hierarchical", ledger=ledger),
+    ),
+    (
+        "_queries._kmeans._nearest",
+        lambda ledger: B.KMeans(2, iterations=2).release([1], POLICY, epsilon=1, ledger=ledger),
+    ),
     (
         "_queries._kmeans.ClusteringRelease",
-        lambda ledger: B.kmeans([1], 2, POLICY, epsilon=1, iterations=2, ledger=ledger),
+        lambda ledger: B.KMeans(2, iterations=2).release([1], POLICY, epsilon=1, ledger=ledger),
     ),
-    ("_queries._trees.RangeNoise.half_widths", lambda ledger: B.ordered([1, 2], 1, 1, ledger=ledger)),
-    ("_queries._trees.RangeTree", lambda ledger: B.hierarchical([1, 2, 4, 1], 1, ledger=ledger)),
-    ("_strategies._strategy.half_widths", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
-    ("_strategies._strategy.true_answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
-    ("_strategies._strategy.Release", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
-    ("_workload.RangeQueries.answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
+    ("_queries._trees.RangeNoise.half_widths", lambda ledger: release_counts([1, 2], 1, 1, ledger=ledger)),
+    (
+        "_queries._trees.RangeTree",
+        lambda ledger: release_counts([1, 2, 4, 1], 4, 1, "hierarchical", ledger=ledger),
+    ),
+    ("_strategies._strategy.half_widths", lambda ledger: release_by(STRATEGY, [1], rho=1, ledger=ledger)),
+    ("_strategies._strategy.true_answers", lambda ledger: release_by(STRATEGY, [1], rho=1, ledger=ledger)),
+    ("_strategies._strategy.Release", lambda ledger: release_by(STRATEGY, [1], rho=1, ledger=ledger)),
+    ("_workload.RangeQueries.answers", lambda ledger: release_by(STRATEGY, [1], rho=1, ledger=ledger)),
     ("_workload.RangeQueries.labels", lambda ledger: WORKLOAD.release({"a": [1]}, ledger=ledger)),
     ("_queries._cumulative.range_query", lambda ledger: SPECIFIED.release({"a": [1]}, ledger=ledger)),
 ]
@@ -191,12 +205,16 @@ def test_no_step_but_the_draw_can_fail_after_the_charge(monkeypatch):
 def test_exact_answers_are_there_before_their_entry(monkeypatch):
     policy = Policy.partition(Domain({"a": range(4)}), range(4))
     asked = {
-        "_query.scale_numbers": lambda ledger: B.release_histogram([1], policy, 1, ledger=ledger),
-        "_queries._cumulative.interval_about": lambda ledger: B.release_cumulative([1], policy, 1, ledger=ledger),
-        "_queries._kmeans._totals": lambda ledger: B.kmeans([1], 2, policy, epsilon=1, iterations=2, ledger=ledger),
-        "_strategies._strategy.Release": lambda ledger: prepared.release([1], rho=1, ledger=ledger),
+        "_query.scale_numbers": lambda ledger: B.Histogram().release([1], policy, epsilon=1, ledger=ledger),
+        "_queries._cumulative.interval_about": lambda ledger: B.Cumulative(mechanism="ordered").release(
+            [1], policy, epsilon=1, ledger=ledger
+        ),
+        "_queries._kmeans._totals": lambda ledger: B.KMeans(2, iterations=2).release(
+            [1], policy, epsilon=1, ledger=ledger
+        ),
+        "_strategies._strategy.Release": lambda ledger: release_by(prepared, [1], rho=1, ledger=ledger),
     }
-    prepared = B.strategy("identity", policy)
+    prepared = strategy_of("identity", policy)
 
     def fail(*arguments, **keywords):
         raise MemoryError("made to fail")

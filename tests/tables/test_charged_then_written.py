@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import signal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ KINDS = {
     "ranges": "ranges = [[0, 4], [5, 9]]",
     "quantiles": "probabilities = [0.5]",
     "kmeans": "k = 2\niterations = 2",
-    "workload": 'queries = "prefixes"',
+    "workload": 'marginals = [["a"]]',
 }
 POLICY = Policy.full(Domain({"a": range(10)}))
 
@@ -66,7 +67,7 @@ def test_an_epsilon_whose_power_is_no_float_has_answers_and_a_report(kind, epsil
     result = run()
     assert result.exit_code == 0, result.output
     assert "e<sup>ε</sup> times" in Path("out/report.html").read_text(encoding="utf-8")
-    assert md.tables.load("out").epsilon == md.tables.Budget.of(epsilon).epsilon
+    assert md.tables.load("out").epsilon == Fraction(epsilon)
     # The room that was tried before is enough.
     written = sum(path.stat().st_size for path in Path("out").iterdir())
     given = md.specification.read("s.toml")
@@ -81,8 +82,8 @@ def test_an_epsilon_whose_power_is_no_float_has_answers_and_a_report(kind, epsil
 def test_trees_stand_an_epsilon_at_which_noise_is_never_there():
     domain = Domain({"a": range(10)})
     for epsilon in ("40", "1000", "1e60"):
-        for policy in (Policy.threshold(domain, 1), Policy.threshold(domain, 3)):
-            found = md.tables.release_cumulative([1, 2, 2, 9], policy, epsilon)
+        for policy in (Policy.line(domain), Policy.threshold(domain, 3)):
+            found = md.tables.Cumulative(mechanism="ordered").release([1, 2, 2, 9], policy, epsilon=epsilon)
             assert found.answers.tolist() == [0, 1, 3, 3, 3, 3, 3, 3, 3, 4], epsilon
 
 
@@ -156,7 +157,7 @@ def test_a_report_that_fails_leaves_the_answers_and_says_what_is_spent(monkeypat
     assert "math range error" in said(result)
     assert sorted(path.name for path in Path("out").iterdir()) == ["answers.csv", "quantiles.csv", "release.json"]
     assert len(md.tables.load("out")) == 10
-    assert md.Ledger(path="ledger.json").spent.epsilon == md.tables.Budget.of("0.5").epsilon
+    assert md.Ledger(path="ledger.json").spent.epsilon == Fraction(1, 2)
 
 
 def test_answers_that_cannot_be_written_are_rescued(monkeypatch, tmp_path):
@@ -196,10 +197,10 @@ def test_an_interrupt_after_the_charge_waits_for_the_answers(monkeypatch):
 
 def test_a_publication_says_what_is_spent(tmp_path, monkeypatch):
     monkeypatch.setattr("mechdesign.report._table_page.html", lambda publication: 1 / 0)
-    release = md.tables.release_histogram([1], POLICY, rho="0.5")
+    release = md.tables.Histogram().release([1], POLICY, rho="0.5")
     with pytest.raises(ReportError, match=r"ρ = 0\.5 is spent"):
         saving.save(Publication(release), tmp_path / "a")
-    rehearsed = md.tables.release_histogram([1], POLICY, 1, rng=1)
+    rehearsed = md.tables.Histogram().release([1], POLICY, epsilon=1, rng=1)
     with pytest.raises(ReportError, match="Nothing is spent"):
         saving.save(rehearsed, tmp_path / "b")
     with contextlib.suppress(ReportError):
@@ -208,7 +209,7 @@ def test_a_publication_says_what_is_spent(tmp_path, monkeypatch):
 
 
 def test_reports_speak_of_their_own_policy_only():
-    page = saving.html(Publication(md.tables.release_histogram([1], POLICY, 2)))
+    page = saving.html(Publication(md.tables.Histogram().release([1], POLICY, epsilon=2)))
     assert "e<sup>ε</sup> = 7.39 times" in page
     assert "The losses of releases under this policy add up" in page
     assert "no claim about releases under other policies" in page

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from releases import release_counts
 
 import mechdesign as md
 from mechdesign.cli import main
@@ -26,7 +27,7 @@ KINDS = {
     "quantiles": 'release = { kind = "quantiles", epsilon = 1, probabilities = [0.25, 0.5] }',
     "ranges": 'release = { kind = "ranges", epsilon = 1, ranges = [[0, 2], [3, 9]] }',
     "kmeans": 'release = { kind = "kmeans", epsilon = 1, k = 2, iterations = 3 }',
-    "workload": 'release = { kind = "workload", rho = 1, queries = "ranges" }',
+    "workload": 'release = { kind = "workload", rho = 1, marginals = [["age"]] }',
 }
 
 
@@ -147,7 +148,7 @@ def test_the_answers_are_those_of_the_library():
     run(*write(KINDS["ranges"]), "--seed", 5)
     ages = [int(row["age"]) for row in csv.DictReader(TABLE.splitlines())]
     counts = np.bincount(ages, minlength=10)
-    wanted = md.tables.ordered(counts, 1, 1, rng=5)
+    wanted = release_counts(counts, 1, 1, rng=5)
     with open("released/ranges.csv") as file:
         rows = list(csv.DictReader(file))
     for row, (low, high) in zip(rows, [(0, 2), (3, 9)], strict=True):
@@ -245,7 +246,7 @@ def test_parts_in_python():
     ledger = md.Ledger(epsilon=1)
     for part in ("north", "south"):
         own = md.tables.part_of(ledger, policy, "clinics", part=part)
-        md.tables.release_histogram([1], policy, 1, ledger=own)
+        md.tables.Histogram().release([1], policy, epsilon=1, ledger=own)
     assert ledger.remaining_epsilon == 0
     with pytest.raises(md.errors.InputError, match="from one part to another"):
         md.tables.part_of(ledger, policy, "young and old", part="young", parts=[0, 0, 1, 1])

@@ -17,7 +17,7 @@ from mechdesign.tables._domain import Domain
 from mechdesign.tables._policies._contradictions import bound_length, find_contradiction, find_rank, minimal_zero_sums
 from mechdesign.tables._policies._known_counts import as_constraints, marginal_constraints
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._linear import release_histogram
+from mechdesign.tables._queries._linear import Histogram
 from mechdesign.tables._sensitivity import _constrained as known_counts
 from mechdesign.tables._sensitivity import _linear as linear_queries
 from mechdesign.tables._sensitivity._brute_force import neighbouring_databases
@@ -131,7 +131,7 @@ def test_a_secret_that_only_an_unprotected_record_can_make_up_for_is_not_release
     policy = Policy.partition(domain, ["n", "n", "s", "s2"], constraints=[([1, 0, 1, 0], 1)])
     assert brute_force(policy, 2) == 4
     assert constraint_sensitivity(policy) == ConstraintSensitivity(4, True, 2)
-    release = release_histogram([("north", "hiv"), ("south", "flu")], policy, epsilon=1, rng=1)
+    release = Histogram().release([("north", "hiv"), ("south", "flu")], policy, epsilon=1, rng=1)
     assert release.epsilon == 1
     assert release.standard_errors.min() > 5
     assert policy.sensitivity("histogram", 2) == 2

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from long import mostly_long
+from releases import release_counts
 from scipy import integrate, stats
 
 import mechdesign as md
@@ -23,31 +24,17 @@ SPARSE[[3, 20, 21, 50]] = [100, 40, 7, 500]
 DENSE = np.random.default_rng(8).integers(0, 30, 64)
 
 
-class RecordingLedger:
-    """A ledger that records the spending, or refuses it."""
-
-    def __init__(self, refuses: bool = False) -> None:
-        self.refuses = refuses
-        self.entries: list[tuple[str, str, Fraction | None, Fraction | None]] = []
-
-    def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None, part: Any = None) -> object:
-        if self.refuses:
-            raise md.errors.MechdesignError("the budget would pass")
-        self.entries.append((what, protects, epsilon, rho))
-        return self.entries[-1]
-
-
 def truths(counts: np.ndarray) -> np.ndarray:
     return np.cumsum(counts)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["ordered", "ordered_hierarchical"])
+@pytest.mark.parametrize("mechanism", ["ordered", "ordered-hierarchical"])
 def test_inference_helps(mechanism: str) -> None:
     # The projection on a convex set that contains the truth never moves away from it.
     before = after = 0.0
     for seed in range(30):
-        release = getattr(md.tables, mechanism)(SPARSE, 8, "0.5", rng=seed)
+        release = release_counts(SPARSE, 8, "0.5", mechanism, rng=seed)
         first = ((release.linear - truths(SPARSE)) ** 2).sum()
         second = ((release.answers - truths(SPARSE)) ** 2).sum()
         assert second <= first + 1e-9
@@ -73,17 +60,34 @@ def test_inference_is_the_nearest_monotone_vector() -> None:
 @pytest.mark.parametrize(("theta", "epsilon"), [(1, "0.3"), (4, 1), (64, 1), (8, 10)])
 @pytest.mark.parametrize("confidence", mostly_long(["0.95", "0.5"]))
 def test_intervals_cover(theta: int, epsilon: object, confidence: str) -> None:
-    hits: dict[str, list[float]] = {"ordered": [], "ordered_hierarchical": []}
+    hits: dict[str, list[float]] = {"ordered": [], "ordered-hierarchical": []}
     ranges = [(0, 10), (5, 30), (17, 17), (20, 63), (0, 63), (8, 15)]
     for name, found in hits.items():
         for seed in range(50):
-            release = getattr(md.tables, name)(DENSE, theta, epsilon, rng=seed, confidence=confidence)
+            release = release_counts(DENSE, theta, epsilon, name, rng=seed, confidence=confidence)
             covered = (release.low <= truths(DENSE)) & (truths(DENSE) <= release.high)
             found.append(covered.mean())
             for low, high in ranges:
                 ends = md.tables.range_query(release, low, high).interval()
                 found.append(float(ends[0] <= DENSE[low : high + 1].sum() <= ends[1]))
         assert np.mean(found) >= float(confidence) - 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": "0.1"}])
+def test_intervals_of_strategies_cover(budget: dict[str, Any]) -> None:
+    domain = md.tables.Domain({"value": range(64)})
+    for policy in (md.tables.Policy.full(domain), md.tables.Policy.partition(domain, np.arange(64) // 16)):
+        query, found = md.tables.Cumulative(), []
+        for seed in range(50):
+            release = query.release(policy=policy, counts=DENSE, rng=seed, confidence="0.5", **budget)
+            assert (np.diff(release.answers) >= 0).all()
+            covered = (release.low <= truths(DENSE)) & (truths(DENSE) <= release.high)
+            found.append(covered.mean())
+            for low, high in ((0, 10), (5, 30), (17, 17), (20, 63), (8, 15)):
+                ends = md.tables.range_query(release, low, high).interval()
+                found.append(float(ends[0] <= DENSE[low : high + 1].sum() <= ends[1]))
+        assert np.mean(found) >= 0.47
 
 
 def test_the_width_for_two_counts_is_exact() -> None:
@@ -126,20 +130,20 @@ def test_no_mixture_of_laplace_noise_has_a_larger_quantile_than_the_extremes(out
 @pytest.mark.parametrize("share", ["0.001", "0.5", 1])
 def test_quantiles(share: object) -> None:
     true = int(np.searchsorted(truths(DENSE), float(Fraction(str(share))) * DENSE.sum()))
-    sharp = md.tables.quantile(md.tables.ordered(DENSE, 1, 10**5, rng=1), share)
+    sharp = md.tables.quantile(release_counts(DENSE, 1, 10**5, rng=1), share)
     assert sharp.value == int(sharp) == true
     assert sharp.interval() == (true, true)
-    for mechanism in ("ordered", "ordered_hierarchical"):
+    for mechanism in ("ordered", "ordered-hierarchical"):
         hits = []
         for seed in range(50):
-            found = md.tables.quantile(getattr(md.tables, mechanism)(DENSE, 8, "0.2", rng=seed), share)
+            found = md.tables.quantile(release_counts(DENSE, 8, "0.2", mechanism, rng=seed), share)
             assert found.low <= found.value <= found.high
             hits.append(found.low <= true <= found.high)
         assert np.mean(hits) >= 0.86
 
 
 def test_the_distribution_function() -> None:
-    release = md.tables.hierarchical(DENSE, 2, rng=4)
+    release = release_counts(DENSE, len(DENSE), 2, "hierarchical", rng=4)
     found = md.tables.cdf(release)
     assert found.values[-1] == 1
     assert ((found.low <= found.values) & (found.values <= found.high)).all()
@@ -147,41 +151,44 @@ def test_the_distribution_function() -> None:
 
 
 def test_range_queries() -> None:
-    release = md.tables.ordered(DENSE, 1, 10**5, rng=1)
+    release = release_counts(DENSE, 1, 10**5, rng=1)
     for low, high in itertools.combinations_with_replacement((0, 1, 31, 63), 2):
         answer = md.tables.range_query(release, low, high)
         assert float(answer) == DENSE[low : high + 1].sum()
         assert answer.interval() == (answer.low, answer.high)
-    whole = md.tables.range_query(md.tables.ordered(DENSE, 1, "0.1", rng=1), 0, 63)
+    whole = md.tables.range_query(release_counts(DENSE, 1, "0.1", rng=1), 0, 63)
     assert (whole.value, whole.standard_error, whole.low, whole.high) == (DENSE.sum(), 0, DENSE.sum(), DENSE.sum())
 
 
 def test_what_a_release_says() -> None:
-    ledger = RecordingLedger()
-    release = md.tables.ordered_hierarchical(DENSE, 8, "0.3", fanout=2, ledger=ledger)
+    ledger = md.Ledger()
+    release = release_counts(DENSE, 8, "0.3", "ordered-hierarchical", fanout=2, ledger=ledger)
     said = release.description
     assert release.epsilon == Fraction(3, 10)
-    assert ledger.entries == [(ledger.entries[0][0], said.neighbours, Fraction(3, 10), None)]
+    (entry,) = ledger.entries
+    assert (entry.protects, entry.epsilon, entry.rho) == (said.neighbours, Fraction(3, 10), None)
     assert "distance of at most 8" in said.neighbours
     assert "fan-out 2 and height 3" in said.mechanism
     assert said.spent == "ε = 0.3"
     assert not said.rehearsal
-    assert md.tables.ordered(DENSE, 8, 1, rng=1).description.rehearsal
-    assert release.answers.tolist() != md.tables.ordered_hierarchical(DENSE, 8, "0.3", fanout=2).answers.tolist()
+    assert release_counts(DENSE, 8, 1, rng=1).description.rehearsal
+    assert (
+        release.answers.tolist() != release_counts(DENSE, 8, "0.3", "ordered-hierarchical", fanout=2).answers.tolist()
+    )
 
 
 def test_the_whole_budget_and_sensitivity() -> None:
-    assert md.tables.ordered(DENSE, 7, "0.5", rng=1).noise.node_scale == 14
+    assert release_counts(DENSE, 7, "0.5", rng=1).noise.node_scale == 14
     # The complete graph on 64 values changes 63 cumulative counts.
-    assert md.tables.ordered(DENSE, 64, 1, rng=1).noise.node_scale == 63
-    assert md.tables.ordered_hierarchical(DENSE, 1, "0.5", rng=1).noise.node_scale == 2
+    assert release_counts(DENSE, 64, 1, rng=1).noise.node_scale == 63
+    assert release_counts(DENSE, 1, "0.5", "ordered-hierarchical", rng=1).noise.node_scale == 2
 
 
 def test_one_value_is_exact_and_free() -> None:
-    ledger = RecordingLedger(refuses=True)
+    ledger = md.Ledger(epsilon="1e-9")
     for release in (
-        md.tables.ordered([7], 1, 1, ledger=ledger),
-        md.tables.ordered_hierarchical([7], 1, 1, ledger=ledger),
+        release_counts([7], 1, 1, ledger=ledger),
+        release_counts([7], 1, 1, "ordered-hierarchical", ledger=ledger),
     ):
         assert release.answers.tolist() == [7]
         assert release.epsilon == 0
@@ -189,14 +196,17 @@ def test_one_value_is_exact_and_free() -> None:
 
 
 def test_saved_and_read_again(tmp_path: Path) -> None:
-    for ask in (md.tables.ordered, md.tables.ordered_hierarchical):
-        release = ask(DENSE, 8, "1/3", rng=1)
+    threshold = md.tables.Policy.threshold(md.tables.Domain({"value": range(64)}), 8)
+    by_strategy = md.tables.Cumulative().release(policy=threshold, counts=DENSE, rho="1/3", rng=1)
+    assert by_strategy.block == 0
+    both = [release_counts(DENSE, 8, "1/3", mechanism, rng=1) for mechanism in ("ordered", "ordered-hierarchical")]
+    for release in (*both, by_strategy):
         release.save(tmp_path / "cdf")
         back = md.tables.load(tmp_path / "cdf")
         assert isinstance(back, CumulativeRelease)
         assert back.description == release.description
         for name in ("answers", "standard_errors", "low", "high", "linear"):
-            assert np.array_equal(getattr(back, name), getattr(release, name)), (ask, name)
+            assert np.array_equal(getattr(back, name), getattr(release, name)), (release, name)
         assert md.tables.range_query(back, 3, 40) == md.tables.range_query(release, 3, 40)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from fractions import Fraction
 from pathlib import Path
 
 import networkx as nx
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from long import mostly_long
+from releases import release_by, release_counts, strategy_of
 
 import mechdesign as md
 from mechdesign.cli import main
@@ -25,7 +25,7 @@ from mechdesign.tables._charges import (
 )
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._workload import as_workload, marginals
+from mechdesign.tables._workload import MatrixQueries, marginals, ranges_of
 
 B = md.tables
 LINE = Domain({"v": range(4)})
@@ -53,23 +53,21 @@ def policies(domain):
 def releases(domain):
     """Yield the queries as functions of a table and a policy."""
     size = domain.size
-    yield lambda table, policy, **more: B.release_histogram(None, policy, 1, positions=table, **more)
+    yield lambda table, policy, **more: B.Histogram().release(policy=policy, epsilon=1, positions=table, **more)
     blocks = [x // 2 for x in range(size)]
-    yield lambda table, policy, **more: B.release_histogram(
-        None, policy, rho=1, partition=blocks, positions=table, **more
-    )
+    yield lambda table, policy, **more: B.Histogram(blocks).release(policy=policy, rho=1, positions=table, **more)
     if domain is TABLE:
-        yield lambda table, policy, **more: B.release_sum(None, policy, "b", epsilon=1, positions=table, **more)
-        yield lambda table, policy, **more: B.release_linear(None, policy, WEIGHTS, epsilon=1, positions=table, **more)
-        yield lambda table, policy, **more: prepared("b", policy).release(positions=table, rho=1, **more)
+        yield lambda table, policy, **more: B.Sum("b").release(policy=policy, epsilon=1, positions=table, **more)
+        yield lambda table, policy, **more: B.Linear(WEIGHTS).release(policy=policy, epsilon=1, positions=table, **more)
+        yield lambda table, policy, **more: release_by(prepared("b", policy), positions=table, rho=1, **more)
     else:
-        yield lambda table, policy, **more: B.release_cumulative(table, policy, 1, **more)
-        yield lambda table, policy, **more: prepared("ranges", policy).release(table, rho=1, **more)
+        yield lambda table, policy, **more: B.Cumulative(mechanism="ordered").release(table, policy, epsilon=1, **more)
+        yield lambda table, policy, **more: release_by(prepared("ranges", policy), table, rho=1, **more)
 
 
 @functools.cache
 def prepared(workload, policy):
-    return B.strategy(marginals(TABLE, [["b"]]) if workload == "b" else [(0, 1), (2, 3)], policy, kind="identity")
+    return strategy_of(marginals(TABLE, [["b"]]) if workload == "b" else [(0, 1), (2, 3)], policy, kind="identity")
 
 
 def exact_answers(release, policy, table):
@@ -134,43 +132,50 @@ def test_two_partitions_that_cross_do_not_tell_the_whole_table():
     first, second = ([0, 0, 1, 1], [0, 1, 1, 2])
     ledger = md.Ledger(epsilon=1)
     one = Policy.partition(LINE, first)
-    found = B.release_histogram([0, 1, 3], one, epsilon=1, partition=first, ledger=ledger)
+    found = B.Histogram(first).release([0, 1, 3], one, epsilon=1, ledger=ledger)
     (entry,) = ledger.entries
     assert (entry.epsilon, entry.number) == (0, found.description.entry)
     assert entry.components == entry.classes
     with pytest.raises(ExactReleaseError, match=r'"histogram of a partition".*conflicts with "histogram.*--together'):
-        B.release_histogram([0, 1, 3], Policy.partition(LINE, second), epsilon=1, partition=second, ledger=ledger)
+        B.Histogram(second).release([0, 1, 3], Policy.partition(LINE, second), epsilon=1, ledger=ledger)
     assert ledger.entries == (entry,)
     assert ledger.remaining_epsilon == 1
     # With together=True the two releases reveal the whole table, so they are otherwise refused.
-    insisted = B.release_histogram(
-        [0, 1, 3], Policy.partition(LINE, second), epsilon=1, partition=second, ledger=ledger, together=True
+    insisted = B.Histogram(second).release(
+        [0, 1, 3], Policy.partition(LINE, second), epsilon=1, ledger=ledger, together=True
     )
     (low, high), (alone, middle, last) = found.answers.tolist(), insisted.answers.tolist()
     assert [alone, low - alone, high - last, last] == [1, 1, 0, 1]
     assert middle == low - alone + high - last
 
 
+TWO_BLOCKS = Policy.partition(LINE, [0, 0, 1, 1])
 EXACT = {
-    "histogram": lambda **more: B.release_histogram([0], Policy.partition(LINE, range(4)), 1, **more),
-    "blocks": lambda **more: B.release_histogram(
-        [0], Policy.partition(LINE, [0, 0, 1, 1]), 1, partition=[0, 0, 1, 1], **more
+    "histogram": lambda **more: B.Histogram().release([0], Policy.partition(LINE, range(4)), epsilon=1, **more),
+    "blocks": lambda **more: B.Histogram([0, 0, 1, 1]).release(
+        [0], Policy.partition(LINE, [0, 0, 1, 1]), epsilon=1, **more
     ),
-    "sum": lambda **more: B.release_sum([0], Policy.partition(LINE, range(4)), epsilon=1, **more),
-    "linear": lambda **more: B.release_linear([0], Policy.partition(LINE, [0, 0, 1, 1]), [1, 1, 0, 0], rho=1, **more),
-    "strategy": lambda **more: B.strategy([(0, 1)], Policy.partition(LINE, [0, 0, 1, 1])).release([0], rho=1, **more),
-    "kmeans": lambda **more: B.kmeans([0], 2, Policy.partition(LINE, range(4)), epsilon=1, iterations=1, **more),
-    "cumulative": lambda **more: B.release_cumulative([0], Policy.partition(LINE, range(4)), 1, **more),
+    "sum": lambda **more: B.Sum().release([0], Policy.partition(LINE, range(4)), epsilon=1, **more),
+    "linear": lambda **more: B.Linear([1, 1, 0, 0]).release([0], Policy.partition(LINE, [0, 0, 1, 1]), rho=1, **more),
+    "strategy": lambda **more: release_by(
+        strategy_of([(0, 1)], Policy.partition(LINE, [0, 0, 1, 1])), [0], rho=1, **more
+    ),
+    "kmeans": lambda **more: B.KMeans(2, iterations=1).release(
+        [0], Policy.partition(LINE, range(4)), epsilon=1, **more
+    ),
+    "cumulative": lambda **more: B.Cumulative(mechanism="ordered").release(
+        [0], Policy.partition(LINE, range(4)), epsilon=1, **more
+    ),
 }
 NOISY = {
-    "histogram": lambda **more: B.release_histogram([0], Policy.full(LINE), 1, **more),
-    "sum": lambda **more: B.release_sum([0], Policy.full(LINE), rho=1, **more),
-    "linear": lambda **more: B.release_linear([0], Policy.full(LINE), [1, 0, 0, 0], epsilon=1, **more),
-    "strategy": lambda **more: B.strategy([(0, 1)], Policy.full(LINE)).release([0], rho=1, **more),
-    "kmeans": lambda **more: B.kmeans([0], 2, Policy.full(LINE), epsilon=1, iterations=1, **more),
-    "ordered": lambda **more: B.ordered([1, 0, 0, 0], 3, 1, **more),
-    "tree": lambda **more: B.ordered_hierarchical([1, 0, 0, 0], 4, 1, **more),
-    "hierarchical": lambda **more: B.hierarchical([1, 0, 0, 0], 1, **more),
+    "histogram": lambda **more: B.Histogram().release([0], Policy.full(LINE), epsilon=1, **more),
+    "sum": lambda **more: B.Sum().release([0], Policy.full(LINE), rho=1, **more),
+    "linear": lambda **more: B.Linear([1, 0, 0, 0]).release([0], Policy.full(LINE), epsilon=1, **more),
+    "strategy": lambda **more: release_by(strategy_of([(0, 1)], Policy.full(LINE)), [0], rho=1, **more),
+    "kmeans": lambda **more: B.KMeans(2, iterations=1).release([0], Policy.full(LINE), epsilon=1, **more),
+    "ordered": lambda **more: release_counts([1, 0, 0, 0], 3, 1, **more),
+    "tree": lambda **more: release_counts([1, 0, 0, 0], 4, 1, "ordered-hierarchical", **more),
+    "hierarchical": lambda **more: release_counts([1, 0, 0, 0], len([1, 0, 0, 0]), 1, "hierarchical", **more),
 }
 
 
@@ -214,8 +219,8 @@ def pass_and_say_what_the_policy_joins(kind):
     assert entry.components.text() == "0*4 1"
     assert entry.domain == digest_of_domain(Domain({name: range(4)}))
     assert found.description.entry == entry.number
-    B.release_histogram([0], Policy.threshold(LINE, 1), 1, ledger=ledger)
-    B.release_histogram([(0, 0)], Policy.full(TABLE), 1, ledger=ledger)
+    B.Histogram().release([0], Policy.line(LINE), epsilon=1, ledger=ledger)
+    B.Histogram().release([(0, 0)], Policy.full(TABLE), epsilon=1, ledger=ledger)
     with pytest.raises(ExactReleaseError):
         EXACT["histogram"](ledger=ledger)
     NOISY[kind](ledger=ledger, together=True)
@@ -223,10 +228,10 @@ def pass_and_say_what_the_policy_joins(kind):
 
 
 DOUBTFUL = {
-    "another domain": lambda ledger: B.release_histogram([(0, 0)], Policy.full(TABLE), 1, ledger=ledger),
+    "another domain": lambda ledger: B.Histogram().release([(0, 0)], Policy.full(TABLE), epsilon=1, ledger=ledger),
     "by hand": lambda ledger: ledger.spend("a", "b", epsilon=1),
-    "known counts": lambda ledger: B.release_histogram(
-        [0], Policy.threshold(LINE, 1, constraints=[[1, 1, 0, 0]]), 1, ledger=ledger
+    "known counts": lambda ledger: B.Histogram().release(
+        [0], Policy.line(LINE, constraints=[[1, 1, 0, 0]]), epsilon=1, ledger=ledger
     ),
     "k-means": lambda ledger: EXACT["kmeans"](ledger=ledger),
 }
@@ -255,7 +260,7 @@ def test_an_exact_release_under_known_counts_is_refused_beside_another_policy_an
     policy = Policy.partition(LINE, [0, 0, 1, 1], constraints=[[1, 1, 0, 0]])
     ledger = md.Ledger()
     for _ in range(2):
-        B.release_histogram([0], policy, 1, partition=[0, 0, 1, 1], ledger=ledger)
+        B.Histogram([0, 0, 1, 1]).release([0], policy, epsilon=1, ledger=ledger)
     assert ledger.entries[0].components is None
     with pytest.raises(ExactReleaseError, match="known counts"):
         EXACT["blocks"](ledger=ledger)
@@ -270,19 +275,19 @@ def test_the_number_of_records_is_told_where_nobody_can_be_absent():
     DOUBTFUL["another domain"](ledger)
     DOUBTFUL["by hand"](ledger)
     count(ledger)
-    B.release_histogram([0], Policy.threshold(LINE, 1), 1, ledger=ledger)
+    B.Histogram().release([0], Policy.line(LINE), epsilon=1, ledger=ledger)
     with pytest.raises(ExactReleaseError, match="earlier release is exact"):
-        B.release_histogram([0], Policy.full(LINE, unbounded=True), 1, ledger=ledger)
+        B.Histogram().release([0], Policy.full(LINE, unbounded=True), epsilon=1, ledger=ledger)
     # Exactly, and nothing else: under a policy of another domain where nobody can be absent, and where somebody can.
     only = Policy.partition(LINE, [0] * 4)
     for unbounded, refused in ((False, False), (True, True)):
         other = md.Ledger()
-        B.release_histogram([(0, 0)], Policy.full(TABLE, unbounded=unbounded), 1, ledger=other)
+        B.Linear(np.eye(6)).release([(0, 0)], Policy.full(TABLE, unbounded=unbounded), epsilon=1, ledger=other)
         if refused:
             with pytest.raises(ExactReleaseError, match="domains differ"):
-                B.release_histogram([0], only, 1, partition=[0] * 4, ledger=other)
+                B.Histogram([0] * 4).release([0], only, epsilon=1, ledger=other)
         else:
-            B.release_histogram([0], only, 1, partition=[0] * 4, ledger=other)
+            B.Histogram([0] * 4).release([0], only, epsilon=1, ledger=other)
 
 
 def test_groups_of_different_people_do_not_meet():
@@ -303,24 +308,6 @@ def test_insisting_is_true_or_false():
     for release, together in itertools.product((*EXACT.values(), *NOISY.values()), (1, None, "yes")):
         with pytest.raises(InputError, match="together"):
             release(together=together)
-
-
-class Foreign:
-    """A ledger of somebody else, which knows nothing of policies."""
-
-    def __init__(self):
-        self.amounts = []
-
-    def spend(self, what, protects, epsilon=None, rho=None):
-        assert epsilon or rho
-        self.amounts.append(epsilon or rho)
-
-
-def test_other_ledgers_hear_of_noise_only():
-    ledger = Foreign()
-    for release in (*EXACT.values(), *NOISY.values()):
-        assert release(ledger=ledger).description.entry is None
-    assert ledger.amounts == [Fraction(1)] * len(NOISY)
 
 
 @pytest.mark.parametrize(
@@ -345,11 +332,11 @@ def test_components_and_classes_are_those_of_plain_lists(domain):
         columns = [tuple(column) for column in rows.T.tolist()] + [(0,) * 3]
         assert same(classes_of_rows(rows).labels, columns)
         assert same(classes_of_rows(rows * -0.5).labels, columns)
-        assert same(as_workload(rows * 0.5, domain).classes().labels, columns)
+        assert same(MatrixQueries(rows * 0.5).classes().labels, columns)
         ranges = [tuple(sorted(pair)) for pair in dice.integers(0, size, (70, 2)).tolist()][: int(dice.integers(1, 70))]
         inside = [tuple(low <= x <= high for low, high in ranges) for x in range(size + 1)]
         inside[-1] = (False,) * len(ranges)
-        assert same(as_workload(None, domain, positions=ranges).classes().labels, inside)
+        assert same(ranges_of(domain, ranges).classes().labels, inside)
 
 
 def same(labels, keys):
@@ -369,15 +356,12 @@ def test_large_domains_have_short_entries(tmp_path):
     domain = Domain({"x": range(300), "y": range(400)})
     ledger = md.Ledger(path=tmp_path / "l.json")
     # Exact in x where only y may change, and the other way round.
-    along = {
-        name: Policy.attribute(domain, theta={name: 3, other: 0})
-        for name, other in itertools.permutations(domain.names)
-    }
-    B.release_sum([(1, 2)], along["y"], "x", epsilon=1, ledger=ledger)
-    B.release_histogram([(1, 2)], along["y"], 1, ledger=ledger)
+    along = {name: Policy.threshold(domain, 3, attributes=[name]) for name in domain.names}
+    B.Sum("x").release([(1, 2)], along["y"], epsilon=1, ledger=ledger)
+    B.Histogram().release([(1, 2)], along["y"], epsilon=1, ledger=ledger)
     for exact, policy in (("y", "x"), ("x", "x")):
         with pytest.raises(ExactReleaseError, match="earlier release is exact" if exact == "x" else "release is exact"):
-            B.release_sum([(1, 2)], along[policy], exact, epsilon=1, ledger=ledger)
+            B.Sum(exact).release([(1, 2)], along[policy], epsilon=1, ledger=ledger)
     assert (tmp_path / "l.json").stat().st_size < 10_000
     # The domain has too many values to be listed.
     huge = Domain({f"a{i}": range(10) for i in range(15)})
@@ -389,9 +373,9 @@ def test_large_domains_have_short_entries(tmp_path):
     assert components(still) is None
     own = md.Ledger()
     for _ in range(2):
-        B.release_sum([(0,) * 15], still, "a0", epsilon=1, ledger=own)
+        B.Sum("a0").release([(0,) * 15], still, epsilon=1, ledger=own)
     with pytest.raises(ExactReleaseError, match="too large to be compared"):
-        B.release_sum([(0,) * 15], Policy.attribute(huge, theta=public | {"a2": 2}), "a0", epsilon=1, ledger=own)
+        B.Sum("a0").release([(0,) * 15], Policy.threshold(huge, 2, attributes=["a2"]), epsilon=1, ledger=own)
 
 
 SPEC = """

@@ -88,7 +88,7 @@ def test_what_is_computed_does_not_depend_on_the_data(monkeypatch: pytest.Monkey
     for data in ([0], [9] * 50, list(range(10)) * 30, [0] * 5 + [9] * 5):
         calls.clear()
         starts.clear()
-        md.tables.kmeans(data, 4, Policy.threshold(LINE, 1), epsilon=1, iterations=3, rng=5)
+        md.tables.KMeans(4, iterations=3).release(data, Policy.line(LINE), epsilon=1, rng=5)
         seen.append((list(calls), starts[0]))
     # The same noise on the same numbers of answers, whatever is empty, and the same centroids to begin with.
     assert all(one == seen[0] for one in seen)
@@ -118,18 +118,12 @@ def test_clusters_are_found() -> None:
     )
     table = {"x": points[:, 0], "y": points[:, 1]}
     start = [[10, 10], [190, 50], [100, 99]]
-    ledger_entries: list[Any] = []
-
-    class Ledger:
-        def spend(self, what: str, protects: str, epsilon: Any = None, rho: Any = None, part: Any = None) -> object:
-            ledger_entries.append((epsilon, rho))
-            return None
-
-    found = md.tables.kmeans(
-        table, 3, Policy.attribute(domain), epsilon=2, iterations=8, rng=1, initial=start, ledger=Ledger()
+    ledger = md.Ledger()
+    found = md.tables.KMeans(3, iterations=8, initial=start).release(
+        table, Policy.attribute(domain), epsilon=2, rng=1, ledger=ledger
     )
     np.testing.assert_allclose(found.centroids, true, atol=2)
-    assert ledger_entries == [(Fraction(2), None)]
+    assert [(entry.epsilon, entry.rho) for entry in ledger.entries] == [(Fraction(2), None)]
     assert found.assign([[30, 20], [95, 85]]).tolist() == [0, 2]
     sizes = found.answers[found.labels["quantity"] == "size"]
     assert sizes.sum() == pytest.approx(30_000, abs=400)
@@ -139,8 +133,8 @@ def test_clusters_are_found() -> None:
 def test_exact_clusters_are_said_and_free() -> None:
     # Every block is one place: neither sizes nor sums are protected.
     policy = Policy.partition(MIXED, np.arange(8) // 2)
-    found = md.tables.kmeans(
-        None, 2, policy, epsilon=1, iterations=3, positions=[0, 1, 6, 7], initial=[[0], [3]], rng=1
+    found = md.tables.KMeans(2, iterations=3, initial=[[0], [3]]).release(
+        policy=policy, epsilon=1, positions=[0, 1, 6, 7], rng=1
     )
     assert found.epsilon == 0
     assert found.centroids.tolist() == [[0], [3]]
@@ -149,7 +143,7 @@ def test_exact_clusters_are_said_and_free() -> None:
 
 
 def test_saved_and_read_again(tmp_path: Path) -> None:
-    found = md.tables.kmeans(list(range(10)) * 9, 2, Policy.threshold(LINE, 1), epsilon=1, iterations=2, rng=1)
+    found = md.tables.KMeans(2, iterations=2).release(list(range(10)) * 9, Policy.line(LINE), epsilon=1, rng=1)
     found.save(tmp_path)
     back = md.tables.load(tmp_path)
     assert isinstance(back, kmeans_release.ClusteringRelease)
@@ -162,8 +156,8 @@ def test_points_may_be_an_array_of_reals():
     domain = md.tables.Domain({"x": range(50), "y": range(50)})
     points = np.random.default_rng(0).uniform(0, 49, (500, 2))
     policy = md.tables.Policy.full(domain)
-    made = md.tables.kmeans(points, 3, policy, epsilon=1.0, iterations=5, rng=1)
-    rounded = md.tables.kmeans(np.rint(points).astype(int), 3, policy, epsilon=1.0, iterations=5, rng=1)
+    made = md.tables.KMeans(3, iterations=5).release(points, policy, epsilon=1.0, rng=1)
+    rounded = md.tables.KMeans(3, iterations=5).release(np.rint(points).astype(int), policy, epsilon=1.0, rng=1)
     np.testing.assert_array_equal(made.centroids, rounded.centroids)
     assert repr(made).startswith("ClusteringRelease(k-means")
 
@@ -172,10 +166,10 @@ def test_points_in_a_list_are_those_in_an_array() -> None:
     policy = Policy.full(Domain({"x": range(9), "y": [0, 0.5, 1]}))
     points = [[1.2, 0.4], [7.9, 1.0], [0.0, 0.1]]
     first, second = (
-        md.tables.kmeans(form, 2, policy, epsilon=5, iterations=2, rng=1) for form in (points, np.array(points))
+        md.tables.KMeans(2, iterations=2).release(form, policy, epsilon=5, rng=1) for form in (points, np.array(points))
     )
     assert first.answers.tolist() == second.answers.tolist()
-    table = md.tables.kmeans([(1, 0.5), (8, 1), (0, 0)], 2, policy, epsilon=5, iterations=2, rng=1)
+    table = md.tables.KMeans(2, iterations=2).release([(1, 0.5), (8, 1), (0, 0)], policy, epsilon=5, rng=1)
     assert table.answers.tolist() == first.answers.tolist()
 
 

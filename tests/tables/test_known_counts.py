@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from releases import strategy_of
 
 import mechdesign as md
 from mechdesign.cli import main
@@ -17,12 +19,11 @@ from mechdesign.report import _saving as saving
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._definitions import ALONE, KNOWN_COUNTS
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._linear_queries import step_of
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._cumulative import plan_cumulative, release_cumulative
-from mechdesign.tables._queries._kmeans import plan_kmeans
-from mechdesign.tables._queries._linear import release_histogram, release_linear
-from mechdesign.tables._workload import as_workload, plan_workload, prefixes
+from mechdesign.tables._queries._cumulative import Cumulative
+from mechdesign.tables._queries._kmeans import KMeans
+from mechdesign.tables._queries._linear import Histogram, Linear
+from mechdesign.tables._workload import all_ranges, prefixes, step_of
 
 TEN = Domain({"x": range(10)})
 HALF = np.arange(10) < 5
@@ -38,8 +39,8 @@ def inspected(folder: Path, *options: str) -> tuple[str, str]:
 
 
 def test_a_release_names_its_definition_wherever_it_is_read(tmp_path):
-    for policy, definition in ((LINE, KNOWN_COUNTS), (Policy.threshold(TEN, 1), ALONE)):
-        found = release_histogram(DATA, policy, epsilon=1)
+    for policy, definition in ((LINE, KNOWN_COUNTS), (Policy.line(TEN), ALONE)):
+        found = Histogram().release(DATA, policy, epsilon=1)
         assert found.description.definition == policy.definition == definition
         folder = tmp_path / definition[:5]
         saving.save(found, folder)
@@ -57,7 +58,7 @@ def test_a_release_names_its_definition_wherever_it_is_read(tmp_path):
 
 
 def test_other_versions_and_definitions_are_refused(tmp_path):
-    release_histogram(DATA, LINE, epsilon=1).save(tmp_path)
+    Histogram().release(DATA, LINE, epsilon=1).save(tmp_path)
     header = tmp_path / "release.json"
     whole = json.loads(header.read_text(encoding="utf-8"))
     for change in ({"version": 2}, {"definition": None}, {"definition": 5}):
@@ -67,62 +68,59 @@ def test_other_versions_and_definitions_are_refused(tmp_path):
 
 
 def test_a_cumulative_histogram_has_the_noise_of_the_policy():
-    found = release_cumulative(DATA, LINE, epsilon="0.5", rng=3)
+    found = Cumulative(mechanism="ordered").release(DATA, LINE, epsilon="0.5", rng=3)
     assert found.noise.node_scale == LINE.sensitivity("cumulative") * 2 == 16
     assert found.answers[-1] == len(DATA)
     assert (np.diff(found.answers) >= 0).all()
     assert list(found.labels) == ["x"]
-    planned = plan_cumulative(LINE, "0.5").taken
+    planned = Cumulative().plan(LINE, epsilon="0.5").taken
     assert planned.name == "ordered"
     assert planned.error == pytest.approx(np.sqrt((found.standard_errors**2).mean()))
     with pytest.raises(InputError, match="known counts"):
-        plan_cumulative(LINE, 1, mechanism="hierarchical")
-    with pytest.raises(InputError, match="or release_linear"):
-        release_cumulative(DATA, Policy.threshold(TEN, 1, unbounded=True), 1)
+        Cumulative(mechanism="hierarchical").plan(LINE, epsilon=1)
+    with pytest.raises(InputError, match="auto"):
+        Cumulative(mechanism="ordered").release(DATA, Policy.line(TEN, unbounded=True), epsilon=1)
     with pytest.raises(InputError, match="differs from the count"):
-        release_cumulative(DATA, Policy.threshold(TEN, 1, constraints=[(HALF, 1)]), 1)
+        Cumulative(mechanism="ordered").release(DATA, Policy.line(TEN, constraints=[(HALF, 1)]), epsilon=1)
     # A policy by blocks, without known counts, has no θ either.
     blocks = Policy.partition(TEN, np.arange(10) // 5)
-    assert release_cumulative(DATA, blocks, 1, rng=1).noise.node_scale == 4
-    exact = release_cumulative(DATA, Policy.graph(TEN, []), 1)
+    assert Cumulative(mechanism="ordered").release(DATA, blocks, epsilon=1, rng=1).noise.node_scale == 4
+    exact = Cumulative(mechanism="ordered").release(DATA, Policy.graph(TEN, []), epsilon=1)
     assert (exact.epsilon, exact.answers.tolist()) == (0, np.cumsum(np.bincount(DATA, minlength=10)).tolist())
 
 
 def test_what_a_refusal_names_as_its_remedy_works():
-    # A strategy is refused: release_linear answers the same queries.
-    with pytest.raises(InputError, match="with release_linear"):
-        md.tables.strategy("prefixes", LINE)
-    answered = release_linear(DATA, LINE, prefixes(10), epsilon=1, rng=1)
+    # A strategy is refused: the queries themselves are answered.
+    with pytest.raises(InputError, match="noise is then added to each"):
+        strategy_of("prefixes", LINE)
+    answered = Linear(prefixes(10)).release(DATA, LINE, epsilon=1, rng=1)
     assert list(answered.labels) == ["first", "last"]
-    plan, strategy = plan_workload("prefixes", LINE, epsilon=1)
-    assert strategy is None
+    plan = prefixes(10).plan(LINE, epsilon=1)
     assert plan.taken.error == answered.standard_errors[0]
     assert KNOWN_COUNTS in plan.remarks
     with pytest.raises(InputError, match="publicly known counts"):
-        plan_workload("prefixes", LINE, epsilon=1, kind="optimal")
-    # Records that come and go, and known counts: prefixes are answered.
-    both = Policy.threshold(TEN, 1, constraints=[HALF], unbounded=True)
-    with pytest.raises(InputError, match="prefixes"):
-        plan_cumulative(both, 1)
-    assert len(release_linear(DATA, both, as_workload("prefixes", TEN), rho=1, rng=1)) == 10
+        prefixes(10).using("optimal").plan(LINE, epsilon=1)
+    # Records that come and go, and known counts: cumulative counts are answered.
+    both = Policy.line(TEN, constraints=[HALF], unbounded=True)
+    assert len(Cumulative().release(DATA, both, rho=1, rng=1)) == 10
     # Known counts are answered without noise.
-    known = release_linear(DATA, LINE, HALF.astype(int), epsilon=1)
+    known = Linear(HALF.astype(int)).release(DATA, LINE, epsilon=1)
     assert (known.epsilon, known.answers.tolist()) == (0, [80.0])
 
 
 def test_weights_of_a_workload():
-    assert step_of(np.array([[0.1, 0.25], [3.0, 0.0]])) == md.tables.Budget.of(epsilon="0.05").epsilon
+    assert step_of(np.array([[0.1, 0.25], [3.0, 0.0]])) == Fraction(1, 20)
     wide = Domain({"x": range(300)})
     with pytest.raises(InputError, match="too many weights"):
-        release_linear([1], Policy.full(wide), as_workload("ranges", wide), epsilon=1)
+        Linear(all_ranges(300)).release([1], Policy.full(wide), epsilon=1)
 
 
 def test_k_means_is_refused_with_the_reason():
     reason = "known counts.*release a histogram.*no bound on their joint change is proven"
     full = Policy.full(TEN, constraints=[HALF])
     for asked in (
-        lambda: md.tables.kmeans(DATA, 2, full, epsilon=1, iterations=3),
-        lambda: plan_kmeans(full, 1, 3, clusters=2),
+        lambda: md.tables.KMeans(2, iterations=3).release(DATA, full, epsilon=1),
+        lambda: KMeans(2, iterations=3).plan(full, epsilon=1),
         lambda: full.sensitivity("kmeans-sum"),
         lambda: full.sensitivity("kmeans-size", clusters=HALF.astype(int)),
     ):
@@ -130,7 +128,7 @@ def test_k_means_is_refused_with_the_reason():
             asked()
     # Before the table is looked at.
     with pytest.raises(InputError, match="known counts"):
-        md.tables.kmeans(["no value"], 2, full, epsilon=1, iterations=3)
+        md.tables.KMeans(2, iterations=3).release(["no value"], full, epsilon=1)
 
 
 def test_specifications_under_known_counts():
@@ -142,8 +140,9 @@ def test_specifications_under_known_counts():
             'kind = "cdf", epsilon = 1',
             'kind = "quantiles", epsilon = 1, probabilities = [0.5]',
             'kind = "ranges", epsilon = 1, ranges = [[0, 2], [3, 9]]',
-            'kind = "workload", rho = 1, queries = "prefixes"',
-            'kind = "workload", epsilon = 1, ranges = [[0, 2], [3, 9]]',
+            'kind = "cdf", rho = 1',
+            'kind = "ranges", rho = 1, ranges = [[0, 2], [3, 9]]',
+            'kind = "workload", rho = 1, marginals = [["x"]]',
         ),
     ):
         constraints = "[{ where = { x = { low = 0, high = 4 } }, count = 80 }]"
@@ -173,5 +172,5 @@ def test_float_weights_in_a_specification(tmp_path):
         tmp_path,
     )
     found = given.release({"x": DATA}, rng=1).release
-    assert found.description.step == md.tables.Budget.of(epsilon="0.05").epsilon
+    assert found.description.step == Fraction(1, 20)
     assert given.plan().taken.error == pytest.approx(found.standard_errors[0])

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from refusals import Mistake, assert_refused
+from releases import release_by, strategy_of
 
 import mechdesign as md
 from mechdesign.errors import BracketWarning, InputError
@@ -27,9 +28,9 @@ def test_error_and_bound_are_those_of_the_general_search(shape: tuple[int, ...])
     place = domain(shape)
     for policy, ways in itertools.product((T.Policy.full(place), T.Policy.attribute(place)), range(1, len(shape) + 1)):
         asked = T.marginals(place, ways)
-        found = T.strategy(asked, policy, tolerance=1e-6)
+        found = strategy_of(asked, policy, tolerance=1e-6)
         # The same queries as a matrix, of which nothing is known.
-        general = T.strategy(asked.queries, policy, tolerance=1e-6)
+        general = strategy_of(asked.queries, policy, tolerance=1e-6)
         assert found.error(rho=0.5) == pytest.approx(general.error(rho=0.5), rel=3e-6), (policy, ways)
         assert found.lower_bound(rho=0.5) <= general.error(rho=0.5) * (1 + 1e-9)
         assert 0 <= 1 - found.lower_bound(rho=0.5) / found.error(rho=0.5) < 1e-6
@@ -43,7 +44,7 @@ def test_known_optima() -> None:
         (2, 5, 7, 6, 4): 2655.883570,
     }.items():
         place = domain(shape)
-        found = T.strategy(T.marginals(place, 2), T.Policy.full(place))
+        found = strategy_of(T.marginals(place, 2), T.Policy.full(place))
         assert found.error(rho=0.5) == pytest.approx(optimum, rel=1e-6), shape
         assert found.lower_bound(rho=0.5) == pytest.approx(optimum, rel=1e-6), shape
 
@@ -74,7 +75,7 @@ def test_rows_sensitivity_and_decoding_by_their_definitions() -> None:
 def test_the_bound_holds_for_random_strategies() -> None:
     shape = (2, 3)
     place = domain(shape)
-    bound = T.strategy(T.marginals(place, 1), T.Policy.full(place)).lower_bound(rho=0.5)
+    bound = strategy_of(T.marginals(place, 1), T.Policy.full(place)).lower_bound(rho=0.5)
     workload, dice = T.marginals(place, 1).matrix(), np.random.default_rng(5)
     centred = workload - workload.mean(axis=1, keepdims=True)
     for _ in range(200):
@@ -87,10 +88,10 @@ def test_the_bound_holds_for_random_strategies() -> None:
 
 def test_a_release_answers_with_the_stated_errors() -> None:
     place = domain((2, 3, 4))
-    found = T.strategy(T.marginals(place, 2), T.Policy.full(place))
+    found = strategy_of(T.marginals(place, 2), T.Policy.full(place))
     values = np.random.default_rng(0).integers(0, 24, 300)
     truth = found.workload.answers(np.bincount(values, minlength=24))
-    errors = np.array([found.release(positions=values, rho=0.5, rng=seed).answers - truth for seed in range(150)])
+    errors = np.array([release_by(found, positions=values, rho=0.5, rng=seed).answers - truth for seed in range(150)])
     assert np.abs(errors.mean(axis=0)).max() < 5 * found.standard_errors(rho=0.5).max() / math.sqrt(150)
     assert (errors**2).sum(axis=1).mean() == pytest.approx(found.error(rho=0.5), rel=0.1)
     assert (found.standard_errors(rho=0.5) ** 2).sum() == pytest.approx(found.error(rho=0.5), rel=1e-9)
@@ -98,26 +99,26 @@ def test_a_release_answers_with_the_stated_errors() -> None:
 
 def test_millions_of_values_have_an_optimum_and_no_release() -> None:
     place = domain((2, 5, 2, 7, 6, 16, 9, 15, 42))
-    found = T.strategy(T.marginals(place, 2), T.Policy.full(place))
+    found = strategy_of(T.marginals(place, 2), T.Policy.full(place))
     assert found.error(rho=0.5) == pytest.approx(151_869.2727, rel=1e-6)
     assert found.lower_bound(rho=0.5) <= found.error(rho=0.5)
     assert "rows and releases take at most 2,048 values, and the domain has 76," in found.reason
     many = domain((2,) * 40)
     assert_refused(
         [
-            Mistake("a release", lambda: found.release(positions=[0], rho=0.5), "policy", "too many values"),
+            Mistake("a release", lambda: release_by(found, positions=[0], rho=0.5), "policy", "too many values"),
             Mistake(
                 "a plan",
-                lambda: found.workload.plan(found.policy, T.Budget.of(rho=1)),
+                lambda: found.workload.plan(found.policy, rho=1),
                 "policy",
                 "at most 2,048 values",
             ),
             Mistake("rows", lambda: found.rows, "policy", "too many values"),
-            Mistake("Laplace noise", lambda: T.strategy(found.workload, found.policy, "laplace"), "policy"),
-            Mistake("another kind", lambda: T.strategy(found.workload, found.policy, kind="identity"), "policy"),
+            Mistake("Laplace noise", lambda: strategy_of(found.workload, found.policy, "laplace"), "policy"),
+            Mistake("another kind", lambda: strategy_of(found.workload, found.policy, kind="identity"), "policy"),
             Mistake("a matrix of all coefficients", lambda: found.workload.matrix(), "ways"),
-            Mistake("a threshold", lambda: T.strategy(found.workload, T.Policy.threshold(place, 1)), "policy"),
-            Mistake("40 attributes", lambda: T.strategy(T.marginals(many), T.Policy.full(many)), "workload", "sets"),
+            Mistake("a threshold", lambda: strategy_of(found.workload, T.Policy.threshold(place, 1)), "policy"),
+            Mistake("40 attributes", lambda: strategy_of(T.marginals(many), T.Policy.full(many)), "workload", "sets"),
             Mistake("no table", lambda: T.marginals(place, []), "ways"),
             Mistake("ten attributes of nine", lambda: T.marginals(place, 10), "ways"),
             Mistake("an unknown attribute", lambda: T.marginals(place, [["a9"]]), "ways[0]"),
@@ -132,17 +133,17 @@ def test_millions_of_values_have_an_optimum_and_no_release() -> None:
 def test_other_policies_take_the_general_search() -> None:
     place = domain((2, 3))
     for policy in (T.Policy.full(place, unbounded=True), T.Policy.partition(place, [0, 0, 1, 1, 1, 1])):
-        found = T.strategy(T.marginals(place, 1), policy)
+        found = strategy_of(T.marginals(place, 1), policy)
         assert found.lower_bound(rho=0.5) <= found.error(rho=0.5) * (1 + 1e-9)
         assert found.bound.multiplier.size > 0
     # Tables of another domain of the same size are not these tables.
     other = T.marginals(domain((3, 2)), 1)
-    assert T.strategy(other, T.Policy.full(place)).bound.multiplier.size > 0
+    assert strategy_of(other, T.Policy.full(place)).bound.multiplier.size > 0
 
 
 def test_tables_without_a_difference_are_exact() -> None:
     place = domain((1, 3))
-    found = T.strategy(T.marginals(place, [["a0"]]), T.Policy.full(place))
+    found = strategy_of(T.marginals(place, [["a0"]]), T.Policy.full(place))
     assert found.kind == "exact"
     assert found.power == Fraction(0)
 
@@ -150,9 +151,9 @@ def test_tables_without_a_difference_are_exact() -> None:
 def test_a_bound_further_away_than_the_tolerance_is_said() -> None:
     place = domain((2, 5, 2, 7))
     with pytest.warns(BracketWarning, match="further away than the tolerance"):
-        T.strategy(T.marginals(place, 2).queries, T.Policy.full(place), tolerance=1e-12)
+        strategy_of(T.marginals(place, 2).queries, T.Policy.full(place), tolerance=1e-12)
     with pytest.raises(InputError, match="tolerance"):
-        T.strategy(T.marginals(place, 2), T.Policy.full(place), tolerance=0)
+        strategy_of(T.marginals(place, 2), T.Policy.full(place), tolerance=0)
 
 
 def test_the_number_of_attributes_is_any_integer() -> None:

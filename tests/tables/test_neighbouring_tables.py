@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from releases import release_by, strategy_of
 
 import mechdesign as md
 from mechdesign.cli import main
@@ -29,25 +30,27 @@ POLICIES = {
     "some": Policy.graph(DOMAIN, [(x, None) for x in range(5)] + [(0, 1)], unbounded=True),
 }
 STRATEGIES = {
-    (name, noise): md.tables.strategy("identity", policy, noise)
+    (name, noise): strategy_of("identity", policy, noise)
     for name, policy in POLICIES.items()
     for noise in ("laplace", "gaussian")
 }
 HUGE = np.full((1, 12), 2**60)
 CENTRES = [[0.0, 0.5], [3.0, 2.0]]
 RELEASES = {
-    "histogram": lambda name, table: md.tables.release_histogram(table, POLICIES[name], 1),
-    "blocks": lambda name, table: md.tables.release_histogram(
-        table, POLICIES[name], rho=1, partition=[x // 3 for x in range(12)]
+    "histogram": lambda name, table: md.tables.Histogram().release(table, POLICIES[name], epsilon=1),
+    "blocks": lambda name, table: md.tables.Histogram([x // 3 for x in range(12)]).release(
+        table, POLICIES[name], rho=1
     ),
-    "linear": lambda name, table: md.tables.release_linear(
-        table, POLICIES[name], np.arange(24).reshape(2, 12), epsilon=1
+    "linear": lambda name, table: md.tables.Linear(np.arange(24).reshape(2, 12)).release(
+        table, POLICIES[name], epsilon=1
     ),
-    "huge weights": lambda name, table: md.tables.release_linear(table, POLICIES[name], HUGE, epsilon=2**20),
-    "sum": lambda name, table: md.tables.release_sum(table, POLICIES[name], "dose", epsilon=1),
-    "kmeans": lambda name, table: md.tables.kmeans(table, 2, POLICIES[name], epsilon=1, iterations=2, initial=CENTRES),
-    "laplace strategy": lambda name, table: STRATEGIES[name, "laplace"].release(table, epsilon=1),
-    "gaussian strategy": lambda name, table: STRATEGIES[name, "gaussian"].release(table, rho=1),
+    "huge weights": lambda name, table: md.tables.Linear(HUGE).release(table, POLICIES[name], epsilon=2**20),
+    "sum": lambda name, table: md.tables.Sum("dose").release(table, POLICIES[name], epsilon=1),
+    "kmeans": lambda name, table: md.tables.KMeans(2, iterations=2, initial=CENTRES).release(
+        table, POLICIES[name], epsilon=1
+    ),
+    "laplace strategy": lambda name, table: release_by(STRATEGIES[name, "laplace"], table, epsilon=1),
+    "gaussian strategy": lambda name, table: release_by(STRATEGIES[name, "gaussian"], table, rho=1),
 }
 
 
@@ -100,7 +103,7 @@ def test_an_empty_table_is_refused_where_the_number_of_records_is_public(monkeyp
     bounded = Policy.full(DOMAIN)
     monkeypatch.setitem(POLICIES, "full", bounded)
     for noise in ("laplace", "gaussian"):
-        monkeypatch.setitem(STRATEGIES, ("full", noise), md.tables.strategy("identity", bounded, noise))
+        monkeypatch.setitem(STRATEGIES, ("full", noise), strategy_of("identity", bounded, noise))
     for release in RELEASES.values():
         with pytest.raises(InputError, match="number of records is public"):
             release("full", [])
@@ -108,22 +111,22 @@ def test_an_empty_table_is_refused_where_the_number_of_records_is_public(monkeyp
 
 def test_answers_too_large_are_clipped_where_the_number_of_records_is_private_and_refused_where_it_is_public():
     # With an ε this large the noise is 0.
-    found = md.tables.release_linear(None, POLICIES["full"], HUGE, epsilon=2**70, positions=[0, 1, 2])
+    found = md.tables.Linear(HUGE).release(policy=POLICIES["full"], epsilon=2**70, positions=[0, 1, 2])
     assert found.answers.tolist() == [float(LARGEST_VALUE)]
-    found = md.tables.release_linear(None, POLICIES["full"], -HUGE, epsilon=2**70, positions=[0, 1, 2])
+    found = md.tables.Linear(-HUGE).release(policy=POLICIES["full"], epsilon=2**70, positions=[0, 1, 2])
     assert found.answers.tolist() == [-float(LARGEST_VALUE)]
-    assert md.tables.release_linear(None, Policy.full(DOMAIN), HUGE, epsilon=1, positions=[0, 1]).answers.tolist() == [
+    assert md.tables.Linear(HUGE).release(policy=Policy.full(DOMAIN), epsilon=1, positions=[0, 1]).answers.tolist() == [
         2.0**61
     ]
     with pytest.raises(InputError, match="too large"):
-        md.tables.release_linear(None, Policy.full(DOMAIN), HUGE, epsilon=1, positions=[0, 1, 2])
+        md.tables.Linear(HUGE).release(policy=Policy.full(DOMAIN), epsilon=1, positions=[0, 1, 2])
 
 
 def test_a_point_is_rounded_whatever_the_other_points_are():
     domain = Domain({"x": [0, 10, 20]})
     policy = Policy.full(domain)
     for points in ([(3,), (4,)], [(3,), (4.5,)]):
-        found = md.tables.kmeans(points, 1, policy, epsilon=10**6, iterations=1, initial=[[0.0]])
+        found = md.tables.KMeans(1, iterations=1, initial=[[0.0]]).release(points, policy, epsilon=10**6)
         assert found.centroids.tolist() == [[0.0]]
 
 
@@ -131,7 +134,7 @@ SPECIFIED = {
     "histogram": 'kind = "histogram"\nepsilon = 1',
     "sum": 'kind = "sum"\nattribute = "age"\nepsilon = 1',
     "kmeans": 'kind = "kmeans"\nk = 2\nepsilon = 1\niterations = 2',
-    "workload": 'kind = "workload"\nqueries = "marginals"\nrho = 1',
+    "workload": 'kind = "workload"\nmarginals = [["age"], ["sex"]]\nrho = 1',
 }
 HEAD = (
     'domain.attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }\n'
@@ -154,7 +157,7 @@ def test_the_command_says_the_same_of_an_empty_table_and_of_one_record(kind, tmp
 
 
 def test_a_publication_of_an_empty_table_has_a_report():
-    release = md.tables.release_histogram([], POLICIES["presence"], 10**6)
+    release = md.tables.Histogram().release([], POLICIES["presence"], epsilon=10**6)
     assert "<svg" in saving.html(Publication(release, "nobody"))
 
 

@@ -19,14 +19,14 @@ from database_oracle import neighbours
 
 import mechdesign as md
 from mechdesign.mechanisms._discrete import DiscreteNoise
-from mechdesign.tables._workload import as_workload
+from mechdesign.tables._budget import Budget
 
 B = md.tables
 SIX = B.Domain({"x": [0, 0.5, 1.0, 1.5, 2.0, 2.5]})
 BOX = B.Domain({"a": range(3), "b": [0, 1.5]})
 FOUR = B.Domain({"x": [0, 0.5, 1.0, 1.5]})
 HALF = [1, 1, 0, 0]
-BUDGETS = {"epsilon": B.Budget.of("0.7"), "rho": B.Budget.of(rho="0.3")}
+BUDGETS = {"epsilon": Budget.of("0.7"), "rho": Budget.of(rho="0.3")}
 POLICIES = {
     "full": B.Policy.full(SIX),
     "unbounded": B.Policy.full(SIX, unbounded=True),
@@ -51,7 +51,7 @@ QUERIES = {
     "one round": B.KMeans(2, iterations=1),
     "optimal": B.prefixes(6).using("optimal"),
     "hierarchical": B.all_ranges(6).using("hierarchical"),
-    "identity": as_workload(np.array(WEIGHTS), SIX).using("identity"),
+    "identity": B.MatrixQueries(WEIGHTS).using("identity"),
 }
 # Some policies are left out where they cost much time: each kind of release has one with the null node.
 PLAIN = ("full", "unbounded", "threshold", "line", "partition")
@@ -98,7 +98,11 @@ def watched(pulse: int = -1) -> Iterator[Watched]:
         yield found
 
 
-def cases(*names: str) -> Iterator[tuple[str, Callable[..., Any], B.Policy, B.Budget]]:
+def amounts(budget: Budget) -> dict[str, Any]:
+    return {"epsilon": budget.epsilon, "rho": budget.rho}
+
+
+def cases(*names: str) -> Iterator[tuple[str, Callable[..., Any], B.Policy, Budget]]:
     """Give the queries that a policy and a budget allow, each by its name, as functions of a table."""
     for name in names:
         query = QUERIES[name]
@@ -108,7 +112,7 @@ def cases(*names: str) -> Iterator[tuple[str, Callable[..., Any], B.Policy, B.Bu
                     continue
 
                 def release(table: list[int], query=query, policy=policy, budget=budget) -> Any:
-                    return query.release(None, policy, budget, positions=table, rng=1)
+                    return query.release(policy=policy, **amounts(budget), positions=table, rng=1)
 
                 try:
                     release([0, 3])
@@ -189,6 +193,6 @@ def test_standard_errors_are_those_of_the_noise_that_is_added(names: tuple[str, 
         np.testing.assert_allclose(found.standard_errors**2, total, rtol=1e-7, atol=1e-9, err_msg=name)
         seen.add(name.split(",")[0])
         if not BELOW & seen:
-            planned = QUERIES[name.split(",")[0]].plan(policy, budget, compare=False).taken.error
+            planned = QUERIES[name.split(",")[0]].plan(policy, **amounts(budget)).taken.error
             assert planned == pytest.approx(math.sqrt(total.mean()), rel=1e-6), name
     assert seen == set(names)

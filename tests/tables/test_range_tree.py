@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mechdesign.tables._queries._trees import RangePlan, RangeTree, budget_split, height, ordered_error, plan_ranges
+from mechdesign.tables._queries._trees import RangePlan, RangeTree, budget_split, choose_tree, height, ordered_error
 
 SHAPES = [(8, 8, 2), (9, 4, 2), (13, 5, 2), (20, 7, 3), (16, 1, 2), (12, 12, 12), (5, 2, 2), (30, 10, 4), (7, 3, 5)]
 SHAPES += [(2, 2, 2), (2, 1, 2), (1, 1, 2), (11, 10, 2), (27, 9, 3)]
@@ -99,7 +99,7 @@ def test_noise_is_private_at_epsilon_and_not_below() -> None:
 def be_private(size: int, theta: int, fanout: int) -> None:
     # Every edge of the threshold policy, in exact arithmetic: the loss Σ |change|/scale of the released measurements.
     epsilon = Fraction(7, 5)
-    plan = plan_ranges(size, theta, epsilon, fanout=fanout)
+    plan = choose_tree(size, theta, epsilon, fanout=fanout)
     tree = plan.structure
     nodes = tree.block_count - 1
     losses = {}
@@ -149,27 +149,27 @@ def test_the_formula_against_enumerated_decompositions(size: int, theta: int, fa
     exact = error.sum() * size / (size * (size + 1) / 2)
     assert 0.95 <= exact / formula <= 1.03
     # Least squares gives more weight to precise measurements.
-    assert plan_ranges(size, theta, 1, fanout=fanout).error < exact
+    assert choose_tree(size, theta, 1, fanout=fanout).error < exact
 
 
 @pytest.mark.parametrize(("size", "theta"), [(64, 8), (100, 30), (300, 5)])
 def test_the_plan_has_the_least_error(size: int, theta: int) -> None:
-    plan = plan_ranges(size, theta, 1)
+    plan = choose_tree(size, theta, 1)
     assert plan.epsilon_nodes + plan.epsilon_tree == 1
     for share in (0.5, 0.8, 1.25, 2):
         nodes = min(plan.epsilon_nodes * Fraction(share), Fraction(99, 100))
         other = RangePlan(size, theta, plan.fanout, nodes, 1 - nodes)
         assert other.error > plan.error
     for fanout in range(2, min(theta, 20) + 1):
-        assert plan_ranges(size, theta, 1, fanout=fanout).error >= plan.error * (1 - 1e-9)
+        assert choose_tree(size, theta, 1, fanout=fanout).error >= plan.error * (1 - 1e-9)
 
 
 def test_the_ends_of_the_scale_of_policies() -> None:
-    assert plan_ranges(100, 1, 2).error == pytest.approx(ordered_error(100, 1, 2))
-    assert plan_ranges(100, 1, 2).epsilon_nodes == 2
-    whole = plan_ranges(100, 100, 2)
+    assert choose_tree(100, 1, 2).error == pytest.approx(ordered_error(100, 1, 2))
+    assert choose_tree(100, 1, 2).epsilon_nodes == 2
+    whole = choose_tree(100, 100, 2)
     assert (whole.epsilon_nodes, whole.epsilon_tree) == (0, 2)
-    assert plan_ranges(1, 1, 1).error == 0 == ordered_error(1, 1, 1)
+    assert choose_tree(1, 1, 1).error == 0 == ordered_error(1, 1, 1)
 
 
 def test_the_ordered_error_does_not_depend_on_the_domain() -> None:

@@ -34,7 +34,7 @@ RELEASES = {
     "cdf": (AGE + LINE, '{ kind = "cdf", epsilon = 1 }'),
     "quantiles": (AGE + LINE, '{ kind = "quantiles", epsilon = 1, probabilities = [0.5] }'),
     "ranges": (AGE + LINE, '{ kind = "ranges", epsilon = 1, ranges = [[0, 17], [18, 99]] }'),
-    "workload": (AGE + LINE, '{ kind = "workload", rho = 1, queries = "ranges" }'),
+    "workload": (AGE + LINE, '{ kind = "workload", rho = 1, marginals = [["age"]] }'),
     "k-means": (PLACE, '{ kind = "kmeans", epsilon = 1, k = 3, iterations = 2 }'),
     "k-means on one": (AGE + LINE, '{ kind = "kmeans", epsilon = 1, k = 3, iterations = 2 }'),
 }
@@ -133,7 +133,9 @@ def test_exact_answers_say_so():
 
 def test_indices_are_lowered():
     threshold = 'policy = { kind = "threshold", theta = 20 }\n'
-    found = parse(f'{AGE}{threshold}release = {{ kind = "cdf", epsilon = 1 }}\n').release(data(), rng=1)
+    found = parse(
+        f'{AGE}{threshold}release = {{ kind = "cdf", epsilon = 1, mechanism = "ordered-hierarchical" }}\n'
+    ).release(data(), rng=1)
     assert "ε_S = " in found.release.description.mechanism
     page = saving.html(found)
     assert "ε<sub>S</sub> = " in page
@@ -157,7 +159,9 @@ def test_pictures_of_counts():
     assert (blocks.get_xlabel(), blocks.get_yticklabels()[0].get_text()) == ("records", "0 to 29")
     workload = answers_picture(published("workload").release).axes[0]
     assert (workload.get_xlabel(), len(workload.get_yticks())) == ("answer", 40)
-    many = md.tables.release_histogram([1], md.tables.Policy.full(md.tables.Domain({"age": range(5000)})), 1, rng=1)
+    many = md.tables.Histogram().release(
+        [1], md.tables.Policy.full(md.tables.Domain({"age": range(5000)})), epsilon=1, rng=1
+    )
     assert len(answers_picture(many).axes[0].lines[0].get_xdata()) == 2000
 
 

@@ -24,12 +24,12 @@ class Counted:
 
 def test_counts_by_value_are_not_records():
     with pytest.raises(InputError, match=r"contains a count for each value of 'age', as value_counts\(\) returns"):
-        md.tables.release_histogram(Counted("count"), FULL, 1)
-    assert md.tables.release_histogram(Counted("age"), FULL, 1, rng=1).answers.shape == (74,)
+        md.tables.Histogram().release(Counted("count"), FULL, epsilon=1)
+    assert md.tables.Histogram().release(Counted("age"), FULL, epsilon=1, rng=1).answers.shape == (74,)
 
 
 def test_points_are_assigned_with_the_attributes_of_the_clusters():
-    found = md.tables.kmeans([(0, 0), (3, 3)], 2, md.tables.Policy.full(PLACES), epsilon=1, iterations=1, rng=1)
+    found = md.tables.KMeans(2, iterations=1).release([(0, 0), (3, 3)], md.tables.Policy.full(PLACES), epsilon=1, rng=1)
     assert found.assign([[0.0, 0.0]]).shape == (1,)
     for width in (1, 3):
         with pytest.raises(InputError, match="points: has the wrong number of columns"):

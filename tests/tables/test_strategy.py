@@ -8,16 +8,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from releases import release_by, strategy_of
 
+import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._files import load
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._linear import release_histogram
+from mechdesign.tables._queries._linear import Histogram
 from mechdesign.tables._strategies._classical import build_hierarchical_levels, build_ordered_hierarchical_levels
 from mechdesign.tables._strategies._strategy import half_widths
-from mechdesign.tables._workload import as_workload, strategy
+from mechdesign.tables._workload import MatrixQueries
 
 _LINE = Domain({"x": range(6)})
 _TABLE = Domain({"age": range(3), "sex": ["f", "m"]})
@@ -51,9 +53,9 @@ def test_contract(policy):
 
 def _hold_the_contract(workload, policy, noise):
     if isinstance(workload, list):
-        found = strategy(None, policy, noise=noise, positions=workload)
+        found = strategy_of(None, policy, noise=noise, positions=workload)
     else:
-        found = strategy(workload, policy, noise=noise)
+        found = strategy_of(workload, policy, noise=noise)
     budget = _NOISES[noise]
     edges = policy.secret_graph.edges()
     values = np.vstack([np.eye(6, dtype=object), np.zeros(6, dtype=object)]).astype(int).astype(object)
@@ -89,9 +91,9 @@ def _hold_the_contract(workload, policy, noise):
 @pytest.mark.parametrize("noise", _NOISES)
 def test_every_kind_can_be_asked_for(noise):
     policy = Policy.threshold(Domain({"x": range(16)}), 4)
-    best, budget = strategy("ranges", policy, noise=noise), _NOISES[noise]
+    best, budget = strategy_of("ranges", policy, noise=noise), _NOISES[noise]
     for kind in ("optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical"):
-        found = strategy("ranges", policy, noise=noise, kind=kind)
+        found = strategy_of("ranges", policy, noise=noise, kind=kind)
         assert (found.kind, len(found.candidates)) == (kind, 1)
         assert best.error(**budget) <= found.error(**budget) * (1 + 1e-9), kind
         assert best.lower_bound(**budget) == pytest.approx(found.lower_bound(**budget), rel=1e-6), kind
@@ -112,7 +114,7 @@ def test_balanced_budgets_are_better_than_equal_ones():
 
 def test_what_the_policy_leaves_open_is_exact():
     blocks = Policy.partition(_LINE, [0, 0, 0, 1, 1, 1])
-    found = strategy([(0, 2), (3, 5), (0, 5)], blocks)
+    found = strategy_of([(0, 2), (3, 5), (0, 5)], blocks)
     assert found.kind == "exact"
     assert found.rows.shape == (0, 6)
     assert found.error(rho=1) == found.lower_bound(rho=1) == 0
@@ -124,49 +126,44 @@ def test_what_the_policy_leaves_open_is_exact():
     np.testing.assert_array_equal(found.estimate(np.zeros(0), counts), counts)
     assert found.decoding.shape == (found.space.rank, 0)
     np.testing.assert_array_equal(found.standard_errors(rho=1), np.zeros(3))
-    mixed = strategy([(0, 2), (0, 3)], blocks)
+    mixed = strategy_of([(0, 2), (0, 3)], blocks)
     deviations = mixed.standard_errors(rho=1)
     assert deviations[0] == pytest.approx(0, abs=1e-6)
     assert deviations[1] > 0.1
 
 
 def test_a_query_that_cannot_be_changed_by_an_isolated_value():
-    found = strategy(np.eye(6)[[5]], Policy.graph(_LINE, [(0, 1)]))
+    found = strategy_of(np.eye(6)[[5]], Policy.graph(_LINE, [(0, 1)]))
     assert found.kind == "exact"
 
 
 def test_no_edges_protect_nothing():
-    assert strategy("identity", Policy.partition(_LINE, list(range(6)))).kind == "exact"
+    assert strategy_of("identity", Policy.partition(_LINE, list(range(6)))).kind == "exact"
 
 
 def test_the_bound_is_the_same_for_both_noises():
     policy = Policy.threshold(_LINE, 2)
-    gaussian, laplace = strategy("ranges", policy), strategy("ranges", policy, noise="laplace")
+    gaussian, laplace = strategy_of("ranges", policy), strategy_of("ranges", policy, noise="laplace")
     assert laplace.lower_bound(epsilon=1) == pytest.approx(2 * gaussian.lower_bound(rho=0.5), rel=1e-12)
 
 
 def test_the_line_is_best_answered_by_prefixes():
-    found = strategy("prefixes", Policy.threshold(_LINE, 1), noise="laplace")
+    found = strategy_of("prefixes", Policy.line(_LINE), noise="laplace")
     assert found.kind in ("prefix", "optimal")
     assert found.error(epsilon=1) == pytest.approx(2 * 5, rel=1e-6)
     assert found.lower_bound(epsilon=1) == pytest.approx(2 * 5, rel=1e-6)
 
 
 def test_a_release_says_what_it_is():
-    class Ledger:
-        def __init__(self):
-            self.spent = []
-
-        def spend(self, what, protects, epsilon=None, rho=None, part=None):
-            self.spent.append((what, protects, epsilon, rho))
-
-    ledger, policy = Ledger(), Policy.threshold(_LINE, 1)
-    release = strategy("prefixes", policy).release([0, 5, 5, 2], rho="0.1", ledger=ledger, rng=1)
+    ledger, policy = md.Ledger(), Policy.line(_LINE)
+    release = release_by(strategy_of("prefixes", policy), [0, 5, 5, 2], rho="0.1", ledger=ledger, rng=1)
     assert len(release) == 6
     assert release.rho == Fraction(1, 10)
     assert release.epsilon is None
     assert release.description.rehearsal
-    assert ledger.spent == [(release.description.what, policy.neighbours, None, Fraction(1, 10))]
+    (entry,) = ledger.entries
+    assert (entry.what, entry.protects) == (release.description.what, policy.neighbours)
+    assert (entry.epsilon, entry.rho) == (None, Fraction(1, 10))
     # The last cumulative count is the number of records.
     assert release.standard_errors[-1] == pytest.approx(0, abs=1e-6)
     assert release.answers[-1] == pytest.approx(4, abs=1e-6)
@@ -175,7 +172,7 @@ def test_a_release_says_what_it_is():
 
 
 def test_a_release_is_read_as_it_was_saved(tmp_path):
-    release = strategy([(0, 3), (2, 5)], Policy.full(_LINE)).release([0, 5, 5, 2], rho=1)
+    release = release_by(strategy_of([(0, 3), (2, 5)], Policy.full(_LINE)), [0, 5, 5, 2], rho=1)
     release.save(tmp_path)
     read = load(tmp_path)
     np.testing.assert_array_equal(read.answers, release.answers)
@@ -187,25 +184,23 @@ def test_nothing_is_drawn_when_the_ledger_refuses():
     class RefusedError(Exception):
         pass
 
-    class Ledger:
+    class Ledger(md.Ledger):
         def spend(self, *arguments, **keywords):
             raise RefusedError
 
     rng = np.random.default_rng(1)
     state = rng.bit_generator.state
     with pytest.raises(RefusedError):
-        strategy("prefixes", Policy.threshold(_LINE, 1)).release([0], rho=1, ledger=Ledger(), rng=rng)
+        release_by(strategy_of("prefixes", Policy.line(_LINE)), [0], rho=1, ledger=Ledger(), rng=rng)
     assert rng.bit_generator.state == state
 
 
 def test_exact_answers_cost_nothing():
-    class Ledger:
-        def spend(self, *arguments, **keywords):
-            raise AssertionError("nothing is protected")
-
+    ledger = md.Ledger(epsilon="1e-9")
     blocks = Policy.partition(_LINE, [0, 0, 0, 1, 1, 1])
-    release = strategy([(0, 2)], blocks).release([0, 1, 5], rho=1, ledger=Ledger())
+    release = release_by(strategy_of([(0, 2)], blocks), [0, 1, 5], rho=1, ledger=ledger)
     assert release.answers.tolist() == [2]
+    assert ledger.remaining_epsilon == Fraction("1e-9")
     assert release.rho == 0
     assert (release.low == release.high).all()
 
@@ -227,7 +222,7 @@ def test_intervals_hold_sums_of_noise(law):
 
 def test_marginals_of_two_attributes():
     policy = Policy.attribute(_TABLE)
-    release = strategy("marginals", policy).release([(0, "f"), (2, "m")], rho=100, rng=3)
+    release = release_by(strategy_of("marginals", policy), [(0, "f"), (2, "m")], rho=100, rng=3)
     assert release.labels["query"].tolist() == ["age = 0", "age = 1", "age = 2", "sex = f", "sex = m"]
     np.testing.assert_allclose(release.answers, [1, 0, 1, 1, 1], atol=0.6)
 
@@ -236,21 +231,21 @@ def test_a_difference_too_small_for_the_gram_matrix_is_protected() -> None:
     """An answer that two neighbours share but for 1e-9 tells them apart all the same if it is released exactly."""
     policy = Policy.full(Domain({"x": range(3)}))
     for (noise, budget), difference in itertools.product(_NOISES.items(), (1e-9, 2**-52)):
-        found = strategy([[1, 1, 1 + difference]], policy, noise)
-        released = found.release([0, 1, 2], **budget)
+        found = strategy_of([[1, 1, 1 + difference]], policy, noise)
+        released = release_by(found, [0, 1, 2], **budget)
         assert found.power > 0, (noise, difference)
         assert (released.standard_errors > 0).all(), (noise, difference)
         assert released.description.mechanism != "none"
         assert found.lower_bound(**budget) > 0
-        assert strategy([[0.1, 0.1, 0.1]], policy, noise).kind == "exact"
+        assert strategy_of([[0.1, 0.1, 0.1]], policy, noise).kind == "exact"
 
 
 def test_what_is_released_exactly_depends_on_the_totals_of_components_only() -> None:
     policy = Policy.partition(Domain({"x": range(4)}), [0, 0, 1, 1])
-    found = strategy([[1, 1, 0, 0], [0, 0, 2, 2]], policy, "laplace")
+    found = strategy_of([[1, 1, 0, 0], [0, 0, 2, 2]], policy, "laplace")
     # Were another query taken for unprotected, its answer would be the same for all tables with these totals.
-    forged = replace(found, workload=as_workload([[1, 0, 3, 0]], policy.domain))
-    first, second = (forged.release(table, epsilon=1).answers for table in ([0, 1, 2, 3], [1, 1, 3, 3]))
+    forged = replace(found, workload=MatrixQueries([[1, 0, 3, 0]]))
+    first, second = (release_by(forged, table, epsilon=1).answers for table in ([0, 1, 2, 3], [1, 1, 3, 3]))
     assert first.tolist() == second.tolist()
 
 
@@ -260,23 +255,23 @@ _POLICY = Policy.threshold(_LINE, 1)
 def test_budgets_the_noise_cannot_serve_are_named() -> None:
     for noise, budget in (("laplace", {"epsilon": 1e-12}), ("gaussian", {"rho": 1e-40})):
         with pytest.raises(InputError, match=f"^{next(iter(budget))}: is too small"):
-            strategy("identity", _POLICY, noise).release([0], **budget)
+            release_by(strategy_of("identity", _POLICY, noise), [0], **budget)
     for noise, budget in (("laplace", {"epsilon": "1e-300"}), ("gaussian", {"rho": "1e-400"})):
-        found = strategy("identity", _POLICY, noise)
+        found = strategy_of("identity", _POLICY, noise)
         for error in (found.error, found.lower_bound):
             with pytest.raises(InputError, match=f"^{next(iter(budget))}: is too small"):
                 error(**budget)
     with pytest.raises(InputError, match="confidence"):
-        strategy("identity", _POLICY).release([0], rho=1, confidence="0.9999999999999999999")
+        release_by(strategy_of("identity", _POLICY), [0], rho=1, confidence="0.9999999999999999999")
     with pytest.raises(InputError, match="tolerance"):
-        strategy("identity", _POLICY, tolerance="tight")
+        strategy_of("identity", _POLICY, tolerance="tight")
 
 
 def test_the_limit_is_one_of_continuous_noise() -> None:
     """Most of the noise on an integer is zero at a large ε, which no noise on a fine lattice can be."""
-    limit = strategy("identity", _POLICY, "laplace").lower_bound
+    limit = strategy_of("identity", _POLICY, "laplace").lower_bound
     for epsilon, passes in ((1, False), (10, True)):
-        errors = release_histogram([0], _POLICY, epsilon).standard_errors
+        errors = Histogram().release([0], _POLICY, epsilon=epsilon).standard_errors
         assert ((errors**2).sum() < limit(epsilon=epsilon)) == passes
 
 

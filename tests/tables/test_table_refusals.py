@@ -10,13 +10,15 @@ import networkx as nx
 import numpy as np
 import pytest
 from refusals import Mistake, assert_refused
+from releases import release_counts, strategy_of
 from scipy import sparse
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.tables._queries._cumulative import cumulative_theta, plan_cumulative
-from mechdesign.tables._queries._trees import budget_split, plan_ranges
-from mechdesign.tables._workload import as_workload, identity, marginals
+from mechdesign.tables._budget import Budget
+from mechdesign.tables._queries._cumulative import find_theta
+from mechdesign.tables._queries._trees import budget_split, choose_tree
+from mechdesign.tables._workload import identity, marginals
 
 B = md.tables
 Domain, Policy = B.Domain, B.Policy
@@ -213,8 +215,7 @@ def test_queries() -> None:
             + made(B.Histogram, set("abcdef"), dict.fromkeys(range(6), "a")),
             "attribute": made(B.Sum, *NO_TEXTS, (), ("age",), np.array(["age"]), np.nan),
             "queries": made(B.Linear, "ranges", [], [[]], [[[1]]], [[1, 2], [3]], [0.5], [np.nan], [np.inf], [1j])
-            + made(B.Linear, ["a"], [None], {}, object(), MASKED, [2**62], [[1, 0.1]])
-            + made(B.Linear, [1, 2], size=3),
+            + made(B.Linear, ["a"], [None], {}, object(), MASKED, [2**62], [[1, 0.1]]),
             "step": [
                 lambda step=step: B.Linear([1], step=step)
                 for step in (0, -1, "one", None, np.nan, np.inf, "1e-201", "1e201", [1])
@@ -242,8 +243,10 @@ def test_queries() -> None:
             for ends in (([0], [3]), ([-1], [1]), ([2], [1]), ([0], [0, 1]), ([0.5], [1]))
         ],
         lambda: B.RangeQueries(3, [0], [1], "", np.array(["a"])),
-        *made(B.MatrixQueries, *NO_LISTS, *NO_TEXTS, None, np.eye(3), [[1]], csr([[np.nan]])),
+        *made(B.MatrixQueries, "deciles", None, [], {}, object(), 1j, [["a"]], np.ones((2, 2, 7)), np.zeros((0, 7))),
+        *made(B.MatrixQueries, csr([[np.nan]]), np.full((1, 7), np.nan), [[1e200] * 7], [[1e-200] * 7], MASKED),
         lambda: B.MatrixQueries(csr(np.eye(3)), "", ("one",)),
+        lambda: B.RangeQueries(3, [], [], ""),
         *made(B.prefixes(3).using, "best", "", None, 0, [], "Optimal", 1.5),
         *[
             lambda value=value: B.prefixes(3).using("auto", value)
@@ -255,23 +258,23 @@ def test_queries() -> None:
             ask()
         assert caught.value.path.split("[")[0] in str(caught.value)
         assert caught.value.bound or caught.value.value is not None, caught.value
-    with pytest.raises(InputError, match=r"queries: are a text.*strategy\(\)"):
-        B.release_linear([39], Policy.full(AGES), "ranges", epsilon=1)
+    with pytest.raises(InputError, match=r"queries: are a text.*prefixes"):
+        B.Linear("ranges").release([39], Policy.full(AGES), epsilon=1)
 
 
 def test_budgets() -> None:
     refused(
         {
             "epsilon": [
-                *each(B.Budget, *[{"epsilon": value} for value in (0, True, NAN, 10**400, -1, "half")], {}),
-                lambda: B.Budget(epsilon=1, rho=1),
+                *each(Budget, *[{"epsilon": value} for value in (0, True, NAN, 10**400, -1, "half")], {}),
+                lambda: Budget(epsilon=1, rho=1),
             ],
-            "rho": each(B.Budget, *[{"rho": value} for value in (0, [1], float("inf"), "1.0000001e100")]),
+            "rho": each(Budget, *[{"rho": value} for value in (0, [1], float("inf"), "1.0000001e100")]),
         }
     )
-    assert B.Budget.of("1e100").epsilon == 10**100
+    assert Budget.of("1e100").epsilon == 10**100
     for noise, ask in (("gaussian", {"epsilon": 1}), ("laplace", {"rho": 1})):
-        found = B.strategy("identity", Policy.full(SIX), noise)
+        found = strategy_of("identity", Policy.full(SIX), noise)
         wrong = [{}, {"rho": 1, "epsilon": 1}, ask, {"rho" if noise == "gaussian" else "epsilon": -1}]
         places = ["epsilon", "epsilon", *ask, "rho" if noise == "gaussian" else "epsilon"]
         for method in (found.error, found.lower_bound, found.standard_errors):
@@ -284,15 +287,16 @@ def test_budgets() -> None:
 def test_releases() -> None:
     full, rows = Policy.full(MIXED), [(0, "f"), (3, "m")]
 
-    class Ledger:
-        def spend(self, *arguments: object, **keywords: object) -> object:
+    class Ledger(md.Ledger):
+        def spend(self, *arguments: object, **keywords: object) -> Any:
             raise AssertionError("wrong input was charged")
 
     def histogram(data: object = rows, **keywords: Any) -> object:
-        return B.release_histogram(data, full, **{"ledger": Ledger(), **keywords})
+        return B.Histogram().release(data, full, **{"ledger": Ledger(), **keywords})
 
     def linear(**keywords: Any) -> object:
-        return B.release_linear(rows, **{"policy": full, "queries": np.eye(8), "epsilon": 1, **keywords})
+        given = {"policy": full, "queries": np.eye(8), "epsilon": 1, "step": 1, **keywords}
+        return B.Linear(given.pop("queries"), given.pop("step")).release(rows, **given)
 
     one = {"epsilon": 1}
     refused(
@@ -313,42 +317,43 @@ def test_releases() -> None:
             "rng": [lambda: histogram(rng="seed", **one)],
             "ledger": [lambda: histogram(ledger=1.0, **one), lambda: histogram(ledger=md.Ledger, **one)],
             "policy": [
-                lambda: B.release_histogram(rows, None, 1),
+                lambda: B.Histogram().release(rows, None, epsilon=1),
                 lambda: linear(policy=None),
-                lambda: B.release_sum(rows, "full", epsilon=1),
-                lambda: B.kmeans(rows, 2, None, epsilon=1, iterations=1),
+                lambda: B.Sum().release(rows, "full", epsilon=1),
+                lambda: B.KMeans(2, iterations=1).release(rows, None, epsilon=1),
                 lambda: B.parallel_composition(None),
             ],
             "queries": [lambda: linear(queries=[[1, 2], [1]]), lambda: linear(queries=np.eye(7))],
             "step": [lambda step=step: linear(step=step) for step in ("1e-400", "1e400", 0)],
-            "attribute": [lambda: B.release_sum(rows, full, epsilon=1)],
-            "domain['sex']": [lambda: B.release_sum(rows, full, "sex", epsilon=1)],
+            "attribute": [lambda: B.Sum().release(rows, full, epsilon=1)],
+            "domain['sex']": [lambda: B.Sum("sex").release(rows, full, epsilon=1)],
             "positions": [
-                lambda given=given: B.release_histogram(None, OLD, 1, positions=given)
+                lambda given=given: B.Histogram().release(policy=OLD, epsilon=1, positions=given)
                 for given in ([74], [-1], [13.0], ["13"], [[13]], 13)
             ],
         }
     )
     wrong = ([13], [16], [91], [30.5], ["30"], [None], 30, {30}, iter([30]), [[30, 31]], np.zeros((1, 2, 1)), None)
-    refused({"data": [lambda data=data: B.release_histogram(data, OLD, 1) for data in wrong]})
+    refused({"data": [lambda data=data: B.Histogram().release(data, OLD, epsilon=1) for data in wrong]})
     with pytest.raises(InputError, match="positions: are given together with data"):
-        B.release_histogram([30], OLD, 1, positions=[13])
+        B.Histogram().release([30], OLD, epsilon=1, positions=[13])
 
 
 def test_clusters() -> None:
-    good = {"points": [1, 2, 3], "k": 2, "policy": Policy.threshold(SIX, 1), "epsilon": 1, "iterations": 2}
+    good = {"data": [1, 2, 3], "k": 2, "policy": Policy.line(SIX), "epsilon": 1, "iterations": 2, "initial": None}
 
-    def kmeans(**keywords: object) -> object:
-        return B.kmeans(**{**good, **keywords})
+    def kmeans(**keywords: Any) -> object:
+        given = {**good, **keywords}
+        return B.KMeans(*(given.pop(name) for name in ("k", "iterations", "initial"))).release(**given)
 
-    numbers = {"policy": Policy.full(SEX), "points": ["f", "m"]}
+    numbers = {"policy": Policy.full(SEX), "data": ["f", "m"]}
     refused(
         {
             "k": each(kmeans, {"k": 0}, {"k": True}),
             "iterations": each(kmeans, {"iterations": 0}),
             "epsilon": each(kmeans, {"epsilon": 0}),
-            "data['x'], row 2": each(kmeans, {"points": {"x": [1, 2, 30]}}),
-            "data['x'], row 0": each(kmeans, {"points": {"x": [1.5]}}),
+            "data['x'], row 2": each(kmeans, {"data": {"x": [1, 2, 30]}}),
+            "data['x'], row 0": each(kmeans, {"data": {"x": [1.5]}}),
             "domain": each(kmeans, numbers),
             "initial[1]": each(kmeans, {"initial": [[1], [30]]}, {"initial": [[1], [NAN]]}),
             "initial": each(kmeans, {"initial": [[1, 2]]}),
@@ -356,34 +361,44 @@ def test_clusters() -> None:
         }
     )
     with pytest.raises(InputError, match="no record"):
-        kmeans(points=[])
+        kmeans(data=[])
 
 
 def test_cumulative_histograms() -> None:
-    def release(counts: object = (1, 2), theta: object = 1, epsilon: object = 1, **keywords: Any) -> object:
-        first = B.ordered if "fanout" not in keywords else B.ordered_hierarchical
-        return first(counts, theta, epsilon, **keywords)
+    def release(counts: object = (1, 2), epsilon: object = 1, **keywords: Any) -> object:
+        query = B.Cumulative(mechanism="ordered", fanout=keywords.pop("fanout", None))
+        return query.release(policy=Policy.full(Domain({"x": range(2)})), counts=counts, epsilon=epsilon, **keywords)
 
     forty = Domain({"age": range(40)})
+    known = Policy.full(forty, constraints=[np.arange(40) < 3])
+    irregular = (Policy.partition(forty, np.arange(40) // 2), Policy.threshold(Domain({"x": [0, 1, 2, 10, 11]}), 2))
+    several = (Policy.full(MIXED), Policy.full(SEX))
+    assert [find_theta(policy) for policy in (known, Policy.full(forty, unbounded=True), *irregular)] == [None] * 4
     refused(
         {
             "counts[1]": each(release, [1, -2], [1, 2.5], [1.0, NAN]),
             "counts": each(release, [], [0, 0], [[1, 2]], ["a"], [2**61, 2**61]),
-            "theta": [lambda theta=theta: release(theta=theta) for theta in (0, 3, True)],
             "epsilon": [lambda epsilon=epsilon: release(epsilon=epsilon) for epsilon in (0, -1, None, "1e-20")]
-            + [lambda epsilon=epsilon: B.ordered_hierarchical([1] * 9, 3, epsilon) for epsilon in ("1e-200", "1e200")]
-            + [lambda: plan_cumulative(Policy.full(forty), "1e-300", compare=False)],
+            + [
+                lambda epsilon=epsilon: release_counts([1] * 9, 3, epsilon, "ordered-hierarchical")
+                for epsilon in ("1e-200", "1e200")
+            ]
+            + [lambda: B.Cumulative().plan(Policy.full(forty), epsilon="1e-300")],
             "confidence": [lambda: release(confidence=1)],
-            "fanout": [lambda: release([1, 2, 3], 2, fanout=1), lambda: budget_split(9, 3, 10**400, epsilon=1)],
-            "mechanism": [lambda: plan_cumulative(Policy.threshold(forty, 1), 1, mechanism="best")],
-            "policy": each(
-                cumulative_theta,
-                Policy.partition(forty, np.arange(40) // 2),
-                Policy.full(forty, unbounded=True),
-                Policy.full(forty, constraints=[np.arange(40) < 3]),
-                Policy.threshold(Domain({"x": [0, 1, 2, 10, 11]}), 2),
-            ),
-            "domain": each(cumulative_theta, Policy.full(MIXED), Policy.full(SEX)),
+            "fanout": [lambda: release(fanout=1), lambda: budget_split(9, 3, 10**400, epsilon=1)],
+            "mechanism": [
+                lambda: B.Cumulative(mechanism="best"),
+                lambda: B.Cumulative(mechanism="hierarchical").plan(known, epsilon=1),
+            ],
+            "policy": [
+                lambda mechanism=mechanism, policy=policy: B.Cumulative(mechanism=mechanism).plan(policy, epsilon=1)
+                for mechanism in ("hierarchical", "ordered-hierarchical")
+                for policy in irregular
+            ]
+            + [lambda: B.Cumulative(mechanism="ordered").plan(Policy.full(forty, unbounded=True), epsilon=1)]
+            + [lambda: B.Quantiles([0.5]).plan(Policy.full(forty, unbounded=True), epsilon=1)],
+            "rho": [lambda: B.Cumulative(mechanism="ordered").plan(Policy.full(forty), rho=1)],
+            "domain": [lambda policy=policy: B.Cumulative().plan(policy, epsilon=1) for policy in several],
         }
     )
     wrong = {
@@ -395,12 +410,12 @@ def test_cumulative_histograms() -> None:
     for place, rows in wrong.items():
         for size, theta, fanout, epsilon in rows:
             given = {"fanout": fanout, "epsilon": epsilon}
-            refused({place: [partial(plan_ranges, size, theta, **given)]})
+            refused({place: [partial(choose_tree, size, theta, **given)]})
             refused({place: [partial(budget_split, size, theta, **given)]})
 
 
 def test_reading_a_cumulative_histogram() -> None:
-    ages = B.release_cumulative([30, 31, 60], OLD, 1000, rng=1)
+    ages = B.Cumulative(mechanism="ordered").release([30, 31, 60], OLD, epsilon=1000, rng=1)
 
     def ends(*values: object, **keywords: Any) -> list[Callable[[], object]]:
         return [lambda: B.range_query(ages, *values, **keywords)]
@@ -429,18 +444,13 @@ def test_reading_a_cumulative_histogram() -> None:
 
 
 def test_workloads() -> None:
-    seven = Domain({"x": range(7)})
+    seven = Policy.full(Domain({"x": range(7)}))
     refused(
         {
             "workload": [
-                lambda given=given: as_workload(given, seven)
-                for given in (
-                    *("deciles", np.ones((2, 6)), np.zeros((0, 7)), [], np.full((1, 7), np.nan), [[1e200] * 7]),
-                    *([[1e-200] * 7], [["a"] * 7], np.ones((2, 2, 7)), identity(6)),
-                )
+                lambda asked=asked: asked.plan(seven, rho=1)
+                for asked in (B.MatrixQueries(np.ones((2, 6))), identity(6))
             ],
-            "workload[0]": [lambda pair=pair: as_workload([pair], seven) for pair in ((0, 7), (0, 1, 2), (0.5, 2))],
-            "workload[1]": [lambda: as_workload([(0, 1), (3, 2)], seven)],
             "ways": each(lambda ways: marginals(TABLE, ways), 0, 4, [], "age", [["height"]]),
         }
     )
@@ -448,18 +458,16 @@ def test_workloads() -> None:
 
 def test_strategies() -> None:
     def strategy(**arguments: Any) -> object:
-        return B.strategy(**{"workload": "ranges", "policy": Policy.full(SIX), **arguments})
+        return strategy_of(**{"asked": "ranges", "policy": Policy.full(SIX), **arguments})
 
     refused(
         {
-            "workload": each(
-                strategy, *[{"workload": rows} for rows in (np.ones((2, 5)), "quantiles", np.zeros((0, 6)), None)]
-            ),
+            "workload": each(strategy, {"asked": np.ones((2, 5))}),
             "noise": each(strategy, {"noise": "cauchy"}),
             "kind": each(strategy, {"kind": "best"}, {"kind": "ordered-hierarchical"}),
-            "policy": each(
+            "policy": each(identity(6).strategy, "full")
+            + each(
                 strategy,
-                {"policy": "full"},
                 {"policy": Policy.full(SIX, constraints=[np.arange(6) < 3])},
                 {"policy": Policy.full(Domain({"x": range(2049)}))},
             ),
@@ -473,23 +481,91 @@ def test_ranges_are_values_and_positions_are_called_so() -> None:
         "[0]": [[(13, 23)], [(40, 30)], [(30, 40, 50)], [("30", "40")], [((30,), (30, 31))]],
         "[1]": [[(30, 40), (40, 91)]],
     }
-    for name, ask in (
-        ("workload", lambda ranges: B.strategy(ranges, OLD)),
-        ("ranges", lambda ranges: plan_cumulative(OLD, 1, ranges=ranges)),
+
+    def plan(ranges: Any = None, positions: Any = None) -> object:
+        return B.Ranges(ranges, positions=positions).plan(OLD, epsilon=1)
+
+    refused({"ranges" + place: [partial(plan, given) for given in rows] for place, rows in wrong.items()})
+    rows = ([(0, 74)], [(-1, 3)], [(3, 1)], [(0.5, 1)], [(True, 2)], [(0,)], [], 3, "ab")
+    refused({"positions": [partial(plan, None, given) for given in rows]})
+    with pytest.raises(InputError, match="together with"):
+        plan([(30, 40)], [(13, 23)])
+
+
+def test_counts_and_the_one_way_to_release() -> None:
+    three, two = Domain({"age": range(17, 20)}), Domain({"age": range(17, 20), "sex": ["f", "m"]})
+    policy, pairs = Policy.full(three), Policy.full(two)
+    good = {17: 5, 18: 0, 19: 2}
+    halves = Policy.full(three, constraints=[([1, 1, 0], 5)])
+
+    def release(counts: Any, policy: Any = policy, query: Any = None, **how: Any) -> object:
+        return (query or B.Histogram()).release(policy=policy, counts=counts, **{"epsilon": 1, **how})
+
+    def each_of(*wrong: Any, **how: Any) -> list[Callable[[], object]]:
+        return [lambda given=given: release(given, **how) for given in wrong]
+
+    refused(
+        {
+            # Neither ε nor ρ, both, and out of range.
+            "epsilon": each_of(good, epsilon=None)
+            + each_of(good, rho=1)
+            + [lambda: B.Histogram().plan(policy), lambda: B.Histogram().plan(policy, epsilon=1, rho=1)]
+            + each_of(good, epsilon=0)
+            + each_of(good, epsilon="half"),
+            "rho": each_of(good, epsilon=None, rho=-1) + each_of(good, query=B.KMeans(1), epsilon=None, rho=1),
+            # Both a table and counts, or nothing at all.
+            "counts": [
+                lambda: B.Histogram().release([17], policy, counts=good, epsilon=1),
+                lambda: release(good, positions=[0]),
+                # The wrong length, the wrong form, names of no values, names twice, masked arrays.
+                *each_of([1, 2], [1, 2, 3, 4], [[1, 2, 3]], 7, "abc", np.zeros((3, 1)), [], {}, np.array([])),
+                *each_of({17: 5, 18: 0}, {**good, 20: 0}, {0: 5, 1: 0, 2: 2}, {"17": 5, "18": 0, "19": 2}),
+                *each_of({17: 5, 17.5: 0, 19: 2}, np.ma.array([5, 0, 2], mask=[0, 1, 0]), [True, False, True]),
+                *each_of(["5", "0", "2"], [None, 1, 2], [1j, 0, 2], [2**61, 2**61, 0], [0, 0, 0]),
+                *each_of({("f", 17): 1}, dict.fromkeys(range(6), 1), [1] * 5, policy=pairs),
+                lambda: B.Cumulative().release(policy=policy, counts=[0, 0, 0], epsilon=1),
+                lambda: B.Histogram().plan(policy, epsilon=1, counts=[1, 2]),
+                lambda: B.Histogram().plan(policy, epsilon=1, counts=[0, 0, 0]),
+            ],
+            # Negative, fractional and endless counts.
+            "counts[1]": [
+                *each_of([5, -1, 2], [5, 0.5, 2], [5, NAN, 2], [5, np.inf, 2], {17: 5, 18: -1, 19: 2}),
+                lambda: B.Cumulative().plan(policy, epsilon=1, counts=[5, -1, 2]),
+            ],
+            "constraints[0]": each_of([5, 1, 2], policy=halves),
+            "policy": [
+                lambda: B.Histogram().release(policy, counts=good, epsilon=1),
+                lambda: B.Histogram().release([17], epsilon=1),
+                lambda: B.Histogram().release([17], three, epsilon=1),
+            ],
+            "data": [lambda: B.Histogram().release(None, policy, epsilon=1)],
+            "confidence": each_of(good, confidence=1),
+            "rng": each_of(good, rng="seed"),
+            "together": each_of(good, together=1),
+            "ledger": each_of(good, ledger="ledger.json"),
+        }
+    )
+
+
+def test_counts_travel_by_their_names() -> None:
+    three, two = Domain({"age": range(17, 20)}), Domain({"age": range(17, 19), "sex": ["f", "m"]})
+    table = {"age": [17, 17, 19], "sex": ["f", "m", "f"]}
+    named = {(17, "m"): 1, (17, "f"): 1, (18, "f"): 0, (18, "m"): 2}
+    for query, policy, data, counts in (
+        (B.Histogram(), Policy.full(three), table["age"], [2, 0, 1]),
+        (B.Sum(), Policy.full(three), table["age"], np.array([2.0, 0.0, 1.0])),
+        (B.Cumulative(), Policy.full(three), table["age"], {19: 1, 17: 2, 18: 0}),
+        (B.Ranges([(17, 18)]), Policy.full(three), table["age"], [2, 0, 1]),
+        (B.Linear([1, 2, 4]), Policy.full(three, unbounded=True), table["age"], [2, 0, 1]),
+        (B.prefixes(3), Policy.full(three), table["age"], [2, 0, 1]),
+        (B.KMeans(1, iterations=2, initial=[[18]]), Policy.full(three), table["age"], [2, 0, 1]),
+        (B.Histogram(), Policy.full(two), [(17, "f"), (18, "m"), (17, "m"), (18, "m")], named),
+        (B.Sum("age"), Policy.full(two), [(17, "f"), (18, "m"), (17, "m"), (18, "m")], named),
     ):
-        refused({name + place: [partial(ask, given) for given in rows] for place, rows in wrong.items()})
-    for ask in (
-        lambda positions: B.strategy(None, OLD, positions=positions),
-        lambda positions: plan_cumulative(OLD, 1, positions=positions),
-    ):
-        rows = ([(0, 74)], [(-1, 3)], [(3, 1)], [(0.5, 1)], [(True, 2)], [(0,)], [], 3, "ab")
-        refused({"positions": [partial(ask, given) for given in rows]})
-    for ask in (
-        lambda: plan_cumulative(OLD, 1, ranges=[(30, 40)], positions=[(13, 23)]),
-        lambda: B.strategy("ranges", OLD, positions=[(13, 23)]),
-    ):
-        with pytest.raises(InputError, match="together with"):
-            ask()
+        given = {"epsilon": 1, "rng": 3}
+        one, other = query.release(data, policy, **given), query.release(policy=policy, counts=counts, **given)
+        assert one.answers.tolist() == other.answers.tolist(), query
+        assert query.plan(policy, epsilon=1, counts=counts) == query.plan(policy, epsilon=1)
 
 
 def test_optimal_channels() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from releases import release_by, strategy_of
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -15,6 +16,7 @@ from mechdesign.specification._table_specification import parse
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policies._graphs import LARGEST_ARRAY, require_room
 from mechdesign.tables._policy import Policy
+from mechdesign.tables._queries._trees import choose_tree
 from mechdesign.tables._workload import all_ranges
 
 resource = pytest.importorskip("resource")
@@ -75,12 +77,12 @@ def test_the_sum_of_one_of_many_attributes_needs_no_memory():
     with memory(2**30):
         for unbounded, values in ((False, expected[0]), (True, expected[1])):
             for policy, value in zip(made(LARGE, unbounded), values, strict=True):
-                found = md.tables.release_sum([row] * 3, policy, "a0", epsilon=10**6)
+                found = md.tables.Sum("a0").release([row] * 3, policy, epsilon=10**6)
                 assert md.tables.sensitivity(policy, "sum", attribute="a0").value == value
                 assert found.answers.tolist() == [0]
         # An explicit graph has no closed form for clusters.
         with pytest.raises(InputError, match="too many values"):
-            md.tables.kmeans([row], 2, Policy.graph(LARGE, [(0, 1)]), epsilon=1, iterations=1)
+            md.tables.KMeans(2, iterations=1).release([row], Policy.graph(LARGE, [(0, 1)]), epsilon=1)
 
 
 def test_what_would_fill_the_memory_is_refused():
@@ -89,12 +91,12 @@ def test_what_would_fill_the_memory_is_refused():
         lambda: md.tables.marginals(Domain({f"a{i}": range(2) for i in range(50)}), 25),
         lambda: md.tables.marginals(LARGE, [["a0"]]).gram(),
         lambda: md.tables.marginals(Domain({"a": range(2**23)}), [["a"]]),
-        lambda: md.tables.plan_workload("ranges", Policy.full(Domain({"a": range(10**5)})), rho=1),
-        lambda: md.tables.plan_workload("identity", Policy.full(Domain({"a": range(10**12)})), rho=1),
-        lambda: md.tables.plan_cumulative(Policy.full(Domain({"a": range(10**12)})), 1),
+        lambda: strategy_of("ranges", Policy.full(Domain({"a": range(10**5)}))),
+        lambda: strategy_of("identity", Policy.full(Domain({"a": range(10**12)}))),
+        lambda: md.tables.Cumulative().plan(Policy.full(Domain({"a": range(10**12)})), epsilon=1),
         lambda: md.tables.sensitivity(Policy.full(Domain({"a": range(10**12)})), "cumulative"),
-        lambda: md.tables.release_sum([1], Policy.full(Domain({"a": range(10**12)})), epsilon=1),
-        lambda: Policy.threshold(Domain({"a": range(10**12)}), 1),
+        lambda: md.tables.Sum().release([1], Policy.full(Domain({"a": range(10**12)})), epsilon=1),
+        lambda: Policy.line(Domain({"a": range(10**12)})),
         lambda: Policy.threshold(Domain({"a": range(10**12)}), 2),
     ]
     for call in calls:
@@ -129,18 +131,18 @@ def test_a_histogram_may_have_as_many_numbers_as_its_error_says(monkeypatch):
 def test_a_histogram_whose_labels_would_fill_the_memory_is_refused():
     wide = Domain({f"a{i}": range(10) for i in range(8)})
     with memory(2**27), pytest.raises(InputError, match="too many values for a histogram"):
-        md.tables.release_histogram([(0,) * 8], Policy.full(wide), 1)
+        md.tables.Histogram().release([(0,) * 8], Policy.full(wide), epsilon=1)
 
 
 def test_more_clusters_than_fit_into_the_memory_are_refused():
     with memory(2**27), pytest.raises(InputError, match="k: is too large; found 1000000000"):
-        md.tables.kmeans([1, 2], 10**9, Policy.threshold(Domain({"x": range(4)}), 1), epsilon=1, iterations=1)
+        md.tables.KMeans(10**9, iterations=1).release([1, 2], Policy.line(Domain({"x": range(4)})), epsilon=1)
 
 
 def test_ranges_of_a_large_domain_are_refused():
     for error in (
-        lambda: md.tables.plan_ranges(2**40, 2**39, 1),
-        lambda: md.tables.plan_ranges(2**40, 3, 1).error,
+        lambda: choose_tree(2**40, 2**39, 1),
+        lambda: choose_tree(2**40, 3, 1).error,
         lambda: md.tables.ordered_error(2**40, 3, 1),
     ):
         with memory(2**27), pytest.raises(InputError, match="domain: has too many values for ranges"):
@@ -156,9 +158,9 @@ def test_laplace_strategies_are_found_where_budgets_of_levels_vanish(kind):
         "line": Policy.threshold(domain, 1, unbounded=True),
         "threshold": Policy.threshold(domain, 5, unbounded=True),
     }[kind]
-    found = md.tables.strategy("ranges", policy, "laplace")
+    found = strategy_of("ranges", policy, "laplace")
     assert np.isfinite([error for _, _, error in found.candidates]).all()
-    release = found.release([3, 3, 60], epsilon=10**9)
+    release = release_by(found, [3, 3, 60], epsilon=10**9)
     low, high = release.labels["first"], release.labels["last"]
     true = [sum(low_ <= x <= high_ for x in (3, 3, 60)) for low_, high_ in zip(low, high, strict=True)]
     np.testing.assert_allclose(release.answers, true, atol=1e-3)

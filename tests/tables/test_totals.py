@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from releases import release_counts
 
 import mechdesign as md
 from mechdesign.errors import InputError
 
 T = md.tables
 RELEASES = {
-    "ordered": lambda counts, ledger: T.ordered(counts, 1, 1, ledger=ledger),
-    "ordered hierarchical": lambda counts, ledger: T.ordered_hierarchical(counts, 1, 1, ledger=ledger),
-    "hierarchical": lambda counts, ledger: T.hierarchical(counts, 1, ledger=ledger),
+    "ordered": lambda counts, ledger: release_counts(counts, 1, 1, ledger=ledger),
+    "ordered hierarchical": lambda counts, ledger: release_counts(counts, 1, 1, "ordered-hierarchical", ledger=ledger),
+    "hierarchical": lambda counts, ledger: release_counts(counts, len(counts), 1, "hierarchical", ledger=ledger),
 }
 
 

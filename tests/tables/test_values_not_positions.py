@@ -7,14 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from releases import release_by, release_counts, strategy_of
 
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._cumulative import plan_cumulative
-from mechdesign.tables._workload import plan_workload
 
 B = md.tables
 AGES = Domain({"age": range(17, 91)})
@@ -76,32 +75,34 @@ def test_an_array_of_arrow_holds_values():
 
 
 def test_a_sum_is_that_of_the_values():
-    assert B.release_sum(THREE, LINE, epsilon=SURE, rng=1).answers.tolist() == [121]
-    assert B.release_sum(Series([30.0, 31.0, 60.0]), LINE, epsilon=SURE, rng=1).answers.tolist() == [121]
-    assert B.release_sum([1.5, 0.5], Policy.threshold(HEIGHTS, 1), epsilon=SURE, rng=1).answers.tolist() == [2]
+    assert B.Sum().release(THREE, LINE, epsilon=SURE, rng=1).answers.tolist() == [121]
+    assert B.Sum().release(Series([30.0, 31.0, 60.0]), LINE, epsilon=SURE, rng=1).answers.tolist() == [121]
+    assert B.Sum().release([1.5, 0.5], Policy.line(HEIGHTS), epsilon=SURE, rng=1).answers.tolist() == [2]
 
 
 def test_every_release_counts_values():
-    release = B.release_histogram([17, 17, 18, 31, 60], LINE, SURE, rng=1)
+    release = B.Histogram().release([17, 17, 18, 31, 60], LINE, epsilon=SURE, rng=1)
     assert release.labels["age"][release.answers > 0].tolist() == [17, 18, 31, 60]
-    found = B.strategy("identity", LINE, "laplace").release(THREE, epsilon=10**6, rng=1)
+    found = release_by(strategy_of("identity", LINE, "laplace"), THREE, epsilon=10**6, rng=1)
     assert found.labels["first"][found.answers > 0.5].tolist() == THREE
     weights = [np.array([value < 31 for value in range(17, 91)], dtype=int)]
-    assert B.release_linear(THREE, LINE, weights, epsilon=SURE, rng=1).answers.tolist() == [1]
-    clustered = B.kmeans(THREE * 50, 2, LINE, epsilon=SURE, iterations=3, rng=1, initial=[[30], [60]])
+    assert B.Linear(weights).release(THREE, LINE, epsilon=SURE, rng=1).answers.tolist() == [1]
+    clustered = B.KMeans(2, iterations=3, initial=[[30], [60]]).release(THREE * 50, LINE, epsilon=SURE, rng=1)
     np.testing.assert_allclose(clustered.centroids, [[30.5], [60]], atol=0.05)
 
 
 def test_positions_are_taken_where_they_are_called_so():
     asked = {
-        "histogram": lambda data, **given: B.release_histogram(data, LINE, SURE, rng=1, **given),
-        "sum": lambda data, **given: B.release_sum(data, LINE, epsilon=SURE, rng=1, **given),
-        "linear": lambda data, **given: B.release_linear(data, LINE, np.arange(74), epsilon=SURE, rng=1, **given),
-        "cumulative": lambda data, **given: B.release_cumulative(data, LINE, SURE, rng=1, **given),
-        "k-means": lambda data, **given: B.kmeans(data, 2, LINE, epsilon=SURE, iterations=2, rng=1, **given),
-        "strategy": lambda data, **given: prepared.release(data, rho=SURE, rng=1, **given),
+        "histogram": lambda data, **given: B.Histogram().release(data, LINE, epsilon=SURE, rng=1, **given),
+        "sum": lambda data, **given: B.Sum().release(data, LINE, epsilon=SURE, rng=1, **given),
+        "linear": lambda data, **given: B.Linear(np.arange(74)).release(data, LINE, epsilon=SURE, rng=1, **given),
+        "cumulative": lambda data, **given: B.Cumulative(mechanism="ordered").release(
+            data, LINE, epsilon=SURE, rng=1, **given
+        ),
+        "k-means": lambda data, **given: B.KMeans(2, iterations=2).release(data, LINE, epsilon=SURE, rng=1, **given),
+        "strategy": lambda data, **given: release_by(prepared, data, rho=SURE, rng=1, **given),
     }
-    prepared = B.strategy([(30, 40)], LINE, kind="identity")
+    prepared = strategy_of([(30, 40)], LINE, kind="identity")
     for kind, release in asked.items():
         by_value, by_position = release(THREE), release(None, positions=[13, 14, 43])
         assert by_value.answers.tolist() == by_position.answers.tolist(), kind
@@ -154,7 +155,7 @@ def test_whole_floats_of_a_wide_domain_are_looked_up_without_writing_it_out():
 
 @pytest.fixture(scope="module")
 def ages():
-    return B.release_cumulative(THREE, LINE, SURE, rng=1)
+    return B.Cumulative(mechanism="ordered").release(THREE, LINE, epsilon=SURE, rng=1)
 
 
 def test_ranges_and_quantiles_are_values(ages):
@@ -171,7 +172,7 @@ def test_a_distribution_function_names_its_values(ages):
 
 
 def test_values_of_any_step_are_read_also_from_a_file(tmp_path):
-    made = B.release_cumulative([1.5, 1, 2.25], Policy.threshold(HEIGHTS, 1), SURE, rng=1)
+    made = B.Cumulative(mechanism="ordered").release([1.5, 1, 2.25], Policy.line(HEIGHTS), epsilon=SURE, rng=1)
     made.save(tmp_path)
     for release in (made, B.load(tmp_path)):
         assert [B.quantile(release, share).value for share in ("1/3", "2/3", 1)] == [1, 1.5, 2.25]
@@ -182,7 +183,7 @@ def test_values_of_any_step_are_read_also_from_a_file(tmp_path):
 
 
 def test_a_release_from_counts_has_the_values_from_0_on():
-    release = B.ordered([5, 0, 0, 7, 1], theta=1, epsilon=SURE, rng=1)
+    release = release_counts([5, 0, 0, 7, 1], theta=1, epsilon=SURE, rng=1)
     assert float(B.range_query(release, 1, 3)) == float(B.range_query(release, positions=(1, 3))) == 7
     assert B.quantile(release, 0.5).value == 3
 
@@ -191,28 +192,25 @@ def test_a_release_from_counts_has_the_values_from_0_on():
 
 
 def test_ranges_of_a_workload_are_values():
-    by_value, by_position = B.strategy([(30, 40)], LINE), B.strategy(None, LINE, positions=[(13, 23)])
+    by_value, by_position = strategy_of([(30, 40)], LINE), strategy_of(None, LINE, positions=[(13, 23)])
     assert by_value.workload.matrix().tolist() == by_position.workload.matrix().tolist()
     for found in (by_value, by_position):
         assert {name: column.tolist() for name, column in found.workload.labels().items()} == {
             "first": [30],
             "last": [40],
         }
-    assert float(by_value.release(THREE, rho=10**9, rng=1).answers[0]) == pytest.approx(2, abs=0.01)
-    plans = [plan_cumulative(LINE, 1, ranges=[(30, 40)]), plan_cumulative(LINE, 1, positions=[[13, 23]])]
+    assert float(release_by(by_value, THREE, rho=10**9, rng=1).answers[0]) == pytest.approx(2, abs=0.01)
+    plans = [asked.plan(LINE, epsilon=1) for asked in (B.Ranges([(30, 40)]), B.Ranges(positions=[[13, 23]]))]
     assert plans[0] == plans[1]
-    assert (
-        plan_workload([(30, 40)], LINE, epsilon=1)[0] == plan_workload(None, LINE, positions=[(13, 23)], epsilon=1)[0]
-    )
 
 
 def test_workloads_of_several_attributes_name_values():
     small = Domain({"age": range(17, 19), "sex": ["f", "m"]})
-    found = B.strategy([((17, "m"), (18, "f"))], Policy.full(small)).workload
+    found = strategy_of([((17, "m"), (18, "f"))], Policy.full(small)).workload
     assert (found.low.tolist(), found.high.tolist()) == ([1], [2])
     assert [column.tolist() for column in found.labels().values()] == [["17, m"], ["18, f"]]
     with pytest.raises(InputError, match=r"a value for each of age, sex.*positions="):
-        B.strategy([(1, 2)], Policy.full(small))
+        strategy_of([(1, 2)], Policy.full(small))
 
 
 # --- specifications ---------------------------------------------------------------------------------------------------
@@ -223,7 +221,7 @@ def test_a_specification_takes_a_list_of_values():
     asked = parse(text + 'release = { kind = "quantiles", epsilon = 1000, probabilities = [0.5] }')
     (found,) = asked.release(THREE, rng=1).quantiles
     assert (found.value, found.low, found.high) == ("31", "31", "31")
-    workload = parse(text + 'release = { kind = "workload", epsilon = 1000, ranges = [[30, 40]] }')
+    workload = parse(text + 'release = { kind = "ranges", rho = 1000, ranges = [[30, 40]] }')
     released = workload.release(THREE, rng=1).release
     assert {name: column.tolist() for name, column in released.labels.items()} == {"first": [30], "last": [40]}
     for given in (asked, workload):

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._workload import all_ranges, as_workload, identity, marginals, prefixes
+from mechdesign.tables._workload import MatrixQueries, all_ranges, identity, marginals, prefixes, ranges_of
 
 _LINE = Domain({"x": range(7)})
 _TABLE = Domain({"age": range(3), "sex": ["f", "m"], "smokes": ["no", "yes"]})
@@ -14,9 +14,8 @@ _TABLE = Domain({"age": range(3), "sex": ["f", "m"], "smokes": ["no", "yes"]})
 
 def test_the_rule_agrees_with_the_matrix():
     rng = np.random.default_rng(1)
-    named = ["identity", "histogram", "prefixes", "cumulative", "ranges", "marginals"]
-    for given in (*named, [(0, 3), (2, 2), (0, 3), (1, 6)]):
-        workload = as_workload(given, _LINE)
+    some = ranges_of(_LINE, [(0, 3), (2, 2), (0, 3), (1, 6)])
+    for given, workload in enumerate((identity(7), prefixes(7), all_ranges(7), marginals(_LINE), some)):
         rows = workload.matrix()
         assert rows.shape == (workload.count, 7)
         np.testing.assert_array_equal(workload.gram(), rows.T @ rows, err_msg=str(given))
@@ -50,15 +49,12 @@ def test_marginal_tables():
     np.testing.assert_array_equal(workload.answers(counts.ravel()), expected)
     assert workload.phrase == "the marginal tables age; sex × smokes; total"
     assert marginals(_TABLE, 2).count == 3 * 2 + 3 * 2 + 2 * 2
-    assert as_workload("marginals", _TABLE).count == 3 + 2 + 2
+    assert marginals(_TABLE).count == 3 + 2 + 2
 
 
 def test_matrices_dense_and_sparse():
     rows = np.array([[1, 0, 0.5], [0, -2, 0]])
-    dense, thin = (
-        as_workload(rows, Domain({"x": range(3)})),
-        as_workload(sparse.csr_matrix(rows), Domain({"x": range(3)})),
-    )
+    dense, thin = MatrixQueries(rows), MatrixQueries(sparse.csr_matrix(rows))
     np.testing.assert_array_equal(dense.matrix(), thin.matrix())
     assert not dense.integral
-    assert as_workload([1, 1, 0], Domain({"x": range(3)})).count == 1
+    assert MatrixQueries([1, 1, 0]).count == 1

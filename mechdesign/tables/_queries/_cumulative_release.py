@@ -23,6 +23,8 @@ from mechdesign.tables._values import (
     read_label,
 )
 
+_NONE = RangeNoise(None, None)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CumulativeRelease(Release):
@@ -41,12 +43,15 @@ class CumulativeRelease(Release):
             (|T|,).
         records: the number of records, which is public.
         theta: θ, or |T| if the policy has no θ.
-        block: the number of values from one measured cumulative count to the next.
+        block: the number of values from one measured cumulative count to the next; 0 if the counts were not measured by
+            the ordered or a hierarchical mechanism.
         fanout: the fan-out of the trees within blocks.
         noise: the noise on the measured cumulative counts and on the nodes of the trees.
+        factor: the half-width of an interval as a multiple of the standard error, if `block` is 0.
 
-    >>> from mechdesign.tables import ordered
-    >>> ordered([5, 0, 7], theta=1, epsilon=100, rng=1).records
+    >>> from mechdesign.tables import Cumulative, Domain, Policy
+    >>> policy = Policy.threshold(Domain({"age": range(3)}), 1)
+    >>> Cumulative().release(policy=policy, counts=[5, 0, 7], epsilon=100, rng=1).records
     12
     """
 
@@ -55,14 +60,15 @@ class CumulativeRelease(Release):
 
     linear: Floats = field(repr=False)
     records: int
-    theta: int
-    block: int
-    fanout: int
-    noise: RangeNoise
+    theta: int = 0
+    block: int = 0
+    fanout: int = 0
+    noise: RangeNoise = _NONE
+    factor: float = 0.0
 
     @cached_property
     def structure(self) -> RangeTree:
-        """Return the structure that computes the variances of the estimates."""
+        """Return the structure that computes the variances of the estimates by the three mechanisms."""
         return self.noise.structure(len(self), self.block, self.fanout)
 
     def _columns(self) -> dict[str, Floats]:
@@ -71,7 +77,30 @@ class CumulativeRelease(Release):
     def _parameters(self) -> dict[str, Any]:
         scales = {name: getattr(self.noise, name) for name in self.needed}
         texts = {name: None if scale is None else exact_text(scale) for name, scale in scales.items()}
-        return {"records": self.records, "theta": self.theta, "block": self.block, "fanout": self.fanout, **texts}
+        numbers = {name: getattr(self, name) for name in ("records", "theta", "block", "fanout", "factor")}
+        return {**numbers, **texts}
+
+    def error_of_range(self, first: int, last: int) -> tuple[float, float]:
+        """Return the standard error of the estimated count of a range, and the half-width of its interval.
+
+        Without the structure of the three mechanisms, the error is the sum of the errors of the two cumulative counts,
+        which is an upper bound.
+
+        Args:
+            first: the index of the first value.
+            last: the index of the last value.
+
+        Returns:
+            The standard error and the half-width.
+        """
+        ends = [end for end in (first - 1, last) if 0 <= end < len(self) - 1]
+        if not self.block:
+            error = float(self.standard_errors[ends].sum())
+            return error, self.factor * error
+        variance = self.structure.variance(first, last) if self.noise and ends else 0.0
+        # The estimate is the difference of at most two noisy cumulative counts: count them.
+        width = self.noise.half_widths(np.array(variance), len(ends), self.description.confidence)
+        return math.sqrt(variance), float(width)
 
     @classmethod
     def _read(cls, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -150,8 +179,9 @@ class Distribution:
         confidence: the least probability with which a single interval contains the true share.
         points: the values of the domain, numbers or strings, shape (|T|,).
 
-    >>> from mechdesign.tables import ordered
-    >>> cdf(ordered([1, 0, 1], theta=1, epsilon=100, rng=1)).values.tolist()
+    >>> from mechdesign.tables import Cumulative, Domain, Policy
+    >>> policy = Policy.threshold(Domain({"age": range(3)}), 1)
+    >>> cdf(Cumulative().release(policy=policy, counts=[1, 0, 1], epsilon=100, rng=1)).values.tolist()
     [0.5, 0.5, 1.0]
     """
 
@@ -168,10 +198,8 @@ def range_query(
 ) -> Estimate:
     """Estimate the number of records with a value from `low` to `high`, including both ends.
 
-    If the release was computed from counts instead of a table, its values are 0, 1, …
-
     Args:
-        release: the result of `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical`.
+        release: a release of a `Cumulative` query, or of another query that estimates from cumulative counts.
         low: the first value, a value of the domain.
         high: the last value, a value of the domain.
         positions: the indices of the first and the last value, from 0 to |T| − 1, instead of `low` and `high`.
@@ -182,11 +210,9 @@ def range_query(
     Raises:
         InputError: An end is not a value of the domain, or `low` is above `high`.
 
-    >>> from mechdesign.tables._queries._cumulative import release_cumulative
-    >>> from mechdesign.tables._domain import Domain
-    >>> from mechdesign.tables._policy import Policy
+    >>> from mechdesign.tables import Cumulative, Domain, Policy
     >>> ages = Policy.threshold(Domain({"age": range(17, 91)}), 1)
-    >>> answer = range_query(release_cumulative([30, 31, 60], ages, epsilon=100, rng=1), 17, 31)
+    >>> answer = range_query(Cumulative().release([30, 31, 60], ages, epsilon=100, rng=1), 17, 31)
     >>> float(answer), answer.interval()
     (2.0, (2.0, 2.0))
     """
@@ -205,13 +231,10 @@ def range_query(
     def difference(counts: Floats) -> float:
         return float(counts[last] - (counts[before] if first else 0.0))
 
-    # The estimate is the difference of at most two noisy cumulative counts: count them.
-    nodes = (first > 0) + (last < len(release) - 1)
-    variance = release.structure.variance(first, last) if release.noise and nodes else 0.0
-    width = release.noise.half_widths(np.array(variance), nodes, release.description.confidence)
+    error, width = release.error_of_range(first, last)
     value = difference(release.answers)
     ends = interval_about(difference(release.linear), width, value, release.records)
-    return Estimate(value, math.sqrt(variance), float(ends[0]), float(ends[1]), release.description.confidence)
+    return Estimate(value, error, float(ends[0]), float(ends[1]), release.description.confidence)
 
 
 @in_own_arithmetic
@@ -219,7 +242,7 @@ def cdf(release: CumulativeRelease) -> Distribution:
     """Return the distribution function of the records over the values.
 
     Args:
-        release: the result of `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical`.
+        release: a release of a `Cumulative` query, or of another query that estimates from cumulative counts.
 
     Returns:
         The distribution function, with an interval for each share.
@@ -227,8 +250,9 @@ def cdf(release: CumulativeRelease) -> Distribution:
     Raises:
         InputError: The release is not a cumulative histogram.
 
-    >>> from mechdesign.tables import ordered
-    >>> cdf(ordered([3, 1, 0], theta=1, epsilon=100, rng=1)).values.tolist()
+    >>> from mechdesign.tables import Cumulative, Domain, Policy
+    >>> policy = Policy.threshold(Domain({"age": range(3)}), 1)
+    >>> cdf(Cumulative().release(policy=policy, counts=[3, 1, 0], epsilon=100, rng=1)).values.tolist()
     [0.75, 1.0, 1.0]
     """
     require_cumulative(release)
@@ -246,15 +270,13 @@ def cdf(release: CumulativeRelease) -> Distribution:
 def quantile(release: CumulativeRelease, probability: object) -> Quantile:
     """Estimate the least value at which the distribution function is at least `probability`.
 
-    If the release was computed from counts instead of a table, its values are 0, 1, …
-
     The interval misses the true quantile v only in two cases. In the first case, the interval of the distribution
     function at v lies below the probability. In the second case, the interval of the distribution function at v − 1
     does not lie below the probability. Each case has at most half the error probability, because the noise is
     symmetric.
 
     Args:
-        release: the result of `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical`.
+        release: a release of a `Cumulative` query, or of another query that estimates from cumulative counts.
         probability: the probability, in (0, 1].
 
     Returns:
@@ -263,11 +285,9 @@ def quantile(release: CumulativeRelease, probability: object) -> Quantile:
     Raises:
         InputError: The probability is out of range.
 
-    >>> from mechdesign.tables._queries._cumulative import release_cumulative
-    >>> from mechdesign.tables._domain import Domain
-    >>> from mechdesign.tables._policy import Policy
+    >>> from mechdesign.tables import Cumulative, Domain, Policy
     >>> ages = Policy.threshold(Domain({"age": range(17, 91)}), 1)
-    >>> quantile(release_cumulative([30, 31, 60], ages, epsilon=100, rng=1), 0.5).value
+    >>> quantile(Cumulative().release([30, 31, 60], ages, epsilon=100, rng=1), 0.5).value
     31
     """
     numbers, labels = quantile_numbers(release, probability), list_values(release)
@@ -294,7 +314,7 @@ def require_cumulative(release: object) -> CumulativeRelease:
             "release",
             "is not a cumulative histogram",
             value=type(release).__name__,
-            bound="the result of release_cumulative, ordered, hierarchical or ordered_hierarchical",
+            bound="a release of a Cumulative query, with a public number of records",
         )
     return release
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_floats, read_only
 from mechdesign.base._check import as_integer, require_unmasked
 from mechdesign.base._errors import InputError
@@ -19,11 +18,12 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.leakage._partition import UNKNOWN
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._answers import check_table, true_answers
-from mechdesign.tables._budget import Budget, LedgerLike, scale_numbers
-from mechdesign.tables._charges import CONFIDENCE, Rng, Terms
+from mechdesign.tables._budget import Budget, scale_numbers
+from mechdesign.tables._charges import Terms
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._query import Option, Plan, Query
+from mechdesign.tables._records import Records
 from mechdesign.tables._release import Release
 from mechdesign.tables._sensitivity._clusterings import Box, box_of
 from mechdesign.tables._sensitivity._numbers import plain
@@ -52,9 +52,9 @@ class ClusteringRelease(Release):
         attributes: the names of the numeric attributes.
         iterations: the number of iterations.
 
-    >>> from mechdesign.tables import Domain, Policy, kmeans
+    >>> from mechdesign.tables import Domain, KMeans, Policy
     >>> policy = Policy.full(Domain({"x": range(50)}))
-    >>> release = kmeans([1, 2, 40, 41] * 50, 2, policy, epsilon=1000, iterations=5, rng=1)
+    >>> release = KMeans(2, iterations=5).release([1, 2, 40, 41] * 50, policy, epsilon=1000, rng=1)
     >>> len(set(release.assign([[0.0], [45.0]]).tolist()))
     2
     """
@@ -102,6 +102,9 @@ class ClusteringRelease(Release):
 class KMeans(Query[ClusteringRelease]):
     """A clustering of records by their numeric attributes: SuLQ k-means under a policy (Blowfish, He et al. 2014).
 
+    The records are a table of any form, whose attributes that are not numeric are ignored. Real points of shape
+    (n, attributes) are also accepted; they are rounded to the nearest values of the domain.
+
     Every iteration assigns each value to its nearest centroid. Every iteration then adds noise to the size of each
     cluster and to the sums of its records' attributes. Sums are measured from the centre of the domain's box. Each
     noisy sum divided by the noisy size is a new centroid. An iteration spends ε/iterations: half on the sizes and half
@@ -120,19 +123,17 @@ class KMeans(Query[ClusteringRelease]):
     Raises:
         InputError: k or iterations is below 1, k is above 1,000,000, or the centroids have the wrong shape.
 
-    >>> from mechdesign.tables import Budget, Domain, Policy
+    >>> from mechdesign.tables import Domain, Policy
     >>> policy = Policy.full(Domain({"x": range(50)}))
-    >>> KMeans(2, iterations=5).plan(policy, Budget.of(1)).queries
+    >>> KMeans(2, iterations=5).plan(policy, epsilon=1).queries
     4
-    >>> KMeans(2, iterations=5).release([1, 2, 40, 41], policy, Budget.of(1), rng=1).centroids.shape
+    >>> KMeans(2, iterations=5).release([1, 2, 40, 41], policy, epsilon=1, rng=1).centroids.shape
     (2, 1)
     """
 
     k: int
     iterations: int = 10
     initial: ArrayLike | None = field(default=None, repr=False)
-
-    released: ClassVar[type[Release]] = ClusteringRelease
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", as_integer(self.k, "k", 1))
@@ -148,7 +149,7 @@ class KMeans(Query[ClusteringRelease]):
         power = of_cluster_sizes(policy, norm).power + of_cluster_sums(policy, norm).power
         return Sensitivity(plain(power, norm, False), norm, power, False, None)
 
-    def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
+    def _plan(self, policy: Policy, budget: Budget) -> Plan:
         sizes, sums, share = self._shares(policy, budget)
         numeric = [attribute for attribute in policy.domain.attributes if attribute.numeric]
         detail = f"in each of {self.iterations} iterations"
@@ -185,22 +186,21 @@ class KMeans(Query[ClusteringRelease]):
         share = Budget(epsilon=epsilon)
         return [share.laplace(power) if power else None for power in (sizes, sums / unit)]
 
-    def _release(self, terms: Terms, data: object, positions: ArrayLike | None) -> ClusteringRelease:
+    def _release(self, terms: Terms, records: Records) -> Any:
         policy = terms.policy
         domain = policy.domain
         refuse_kmeans(policy)
         box = box_of(domain)
-        reals = _as_reals(data, domain)
-        if reals is None or positions is not None:
-            numbers = domain.indices(data, positions=positions)
-        else:
-            numbers = domain.nearest(reals)
+        reals = _as_reals(records.data, domain)
         # Records with the same value are counted first, so each value is assigned to a cluster only once.
-        values, weights = np.unique(numbers, return_counts=True)
+        if reals is None:
+            values, weights = records.weighted()
+        else:
+            values, weights = np.unique(domain.nearest(reals), return_counts=True)
         codes = np.unravel_index(values, domain.shape)
         places = np.column_stack([box.axes[i][codes[i]] for i in box.axes])
         radius = np.array([int(np.abs(axis).max()) for axis in box.axes.values()])
-        check_table(policy, weights, int(radius.max(initial=0)), "points")
+        check_table(policy, weights, int(radius.max(initial=0)), "data", records.name)
         middles = np.array([_middle(domain.attributes[i]) for i in box.axes])
         if self.initial is None:
             start = np.random.default_rng(terms.generator).uniform(-1.0, 1.0, (self.k, len(radius))) * radius
@@ -223,12 +223,12 @@ class KMeans(Query[ClusteringRelease]):
                 now = np.where(sizes[:, None] >= 1, np.clip(means, -radius, radius), now)
             return make_release(sizes, sums, now)
 
-        def rehearse() -> None:
-            # The rehearsal runs one iteration on an empty table.
-            iterate(np.zeros_like(weights), 1, (None, None))
+        def rehearse() -> ClusteringRelease:
             for law in noise:
                 if law is not None:
                     law.prepare()
+            # The rehearsal runs one iteration on an empty table.
+            return iterate(np.zeros_like(weights), 1, (None, None))
 
         # If only records at the centre of the box may be absent, sizes are noisy but sums are exact.
         partly = noise[0] is None or (noise[1] is None and bool(radius.any()))
@@ -289,88 +289,6 @@ class KMeans(Query[ClusteringRelease]):
         return make_release
 
 
-@in_own_arithmetic
-def kmeans(
-    points: object,
-    k: int,
-    policy: Policy,
-    *,
-    epsilon: object,
-    iterations: int,
-    rng: Rng = None,
-    positions: ArrayLike | None = None,
-    initial: ArrayLike | None = None,
-    ledger: LedgerLike | None = None,
-    confidence: object = CONFIDENCE,
-    together: bool = False,
-) -> ClusteringRelease:
-    """Cluster records by their numeric attributes with the mechanism of `KMeans`.
-
-    Args:
-        points: the table, in any form that `Domain.indices` accepts; attributes that are not numeric are ignored. Real
-            points of shape (n, attributes) are also accepted; they are rounded to the nearest values.
-        k: the number of clusters.
-        policy: the Blowfish policy that the release must satisfy. The domain of the policy determines the possible
-            values, and therefore the box and the step.
-        epsilon: ε in nats, the total of all iterations.
-        iterations: the number of iterations, fixed beforehand.
-        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
-            randomness.
-        positions: the indices of the records' values, given instead of `points`.
-        initial: the initial centroids, shape (k, numeric attributes), chosen **without looking at the data**. By
-            default, the centroids are drawn uniformly from the box.
-        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
-        confidence: the confidence level of the interval of each size and sum, in (0, 1).
-        together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
-            policy of the other protects. The entry in the ledger contains the value of `together`.
-
-    Returns:
-        The release.
-
-    Raises:
-        InputError: A point is outside the domain, or the table is empty although the number of records is public. Or k,
-            iterations or ε is out of range, no attribute is numeric, or the policy has known counts.
-        BudgetExceededError: the ledger has too little budget left.
-        ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one protects.
-
-    >>> from mechdesign.tables import Domain, Policy
-    >>> policy = Policy.full(Domain({"x": range(50)}))
-    >>> kmeans([1, 2, 40, 41], 2, policy, epsilon=1, iterations=5, rng=1).centroids.shape
-    (2, 1)
-    """
-    asked = KMeans(k, iterations, initial)
-    return asked.release(
-        points,
-        policy,
-        Budget.of(epsilon),
-        rng=rng,
-        positions=positions,
-        ledger=ledger,
-        confidence=confidence,
-        together=together,
-    )
-
-
-@in_own_arithmetic
-def plan_kmeans(policy: Policy, epsilon: object, iterations: int, *, clusters: int) -> Plan:
-    """Plan `kmeans`: the noise on each size and each sum of one iteration.
-
-    Args:
-        policy: the policy.
-        epsilon: ε in nats, the total of all iterations.
-        iterations: the number of iterations.
-        clusters: the number k of clusters.
-
-    Returns:
-        The plan.
-
-    >>> from mechdesign.tables import Domain, Policy
-    >>> plan_kmeans(Policy.full(Domain({"x": range(50)})), 1, 5, clusters=2).queries
-    4
-    """
-    return KMeans(clusters, iterations).plan(policy, Budget.of(epsilon))
-
-
 def _as_reals(points: object, domain: Domain) -> Floats | None:
     """Return an array or list of real points as an array (n, attributes), or None for any other table.
 
@@ -378,7 +296,7 @@ def _as_reals(points: object, domain: Domain) -> Floats | None:
     """
     if not isinstance(points, np.ndarray | list | tuple):
         return None
-    require_unmasked(points, "points")
+    require_unmasked(points, "data")
     try:
         array = np.asarray(points)
     except ValueError:

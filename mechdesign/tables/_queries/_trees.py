@@ -622,8 +622,8 @@ def ordered_error(size: int, theta: int, epsilon: object) -> float:
 
 
 @in_own_arithmetic
-def plan_ranges(size: int, theta: int, epsilon: object, *, fanout: int | None = None) -> RangePlan:
-    """Plan the ordered hierarchical mechanism: choose the fan-out and the budget split with the least expected error.
+def choose_tree(size: int, theta: int, epsilon: object, *, fanout: int | None = None) -> RangePlan:
+    """Choose the fan-out and the budget split of the ordered hierarchical mechanism with the least expected error.
 
     The error is the exact least squares error, averaged over all ranges. A domain of more than 64 blocks is
     approximated by a domain of 64 blocks.
@@ -640,7 +640,7 @@ def plan_ranges(size: int, theta: int, epsilon: object, *, fanout: int | None = 
     Raises:
         InputError: An argument is out of range.
 
-    >>> plan_ranges(16, 1, epsilon=1).epsilon_nodes
+    >>> choose_tree(16, 1, epsilon=1).epsilon_nodes
     Fraction(1, 1)
     """
     size, theta, given, budget = _check_arguments(size, theta, 2 if fanout is None else fanout, epsilon)

@@ -7,17 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, qr
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import as_number
-from mechdesign.base._errors import BracketWarning, InputError, SolverError
-from mechdesign.base._warnings import warn
-from mechdesign.tables._linear_queries import LinearQueries
-from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph
+from mechdesign.base._errors import InputError, SolverError
+from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph
 from mechdesign.tables._policy import Policy, as_policy
 from mechdesign.tables._sensitivity._linear import linear
 from mechdesign.tables._sensitivity._numbers import as_lattice
@@ -41,7 +39,13 @@ from mechdesign.tables._strategies._marginals import (
 )
 from mechdesign.tables._strategies._strategy import Layout, Strategy
 
+if TYPE_CHECKING:
+    from mechdesign.tables._workload import Workload
+
 KINDS = ("optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical")
+
+WIDE = "which is further away than the tolerance of"
+"""The words of `Strategy.reason` about an optimum that could not be found up to the tolerance."""
 
 _FANOUTS = (2, 4, 16)
 # This multiple of the identity is added if the workload has a lower rank than the policy and no exact basis.
@@ -64,7 +68,7 @@ class StrategyProgram:
         best: the matrix with the least error for Gaussian noise, and the weights of the edges.
     """
 
-    workload: LinearQueries
+    workload: Workload
     space: EdgeSpace
     gram: Floats
     basis: Floats | None
@@ -95,7 +99,7 @@ class StrategyCandidate:
         return self.coefficients if self.basis is None else self.coefficients @ self.basis
 
 
-def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> StrategyProgram:
+def program(workload: Workload, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> StrategyProgram:
     """Solve the optimisation problem for Gaussian noise; at least one edge must change an answer to the workload.
 
     Args:
@@ -238,7 +242,7 @@ def _choose_best(
     return min(found, key=lambda one: one.error)
 
 
-def _basis(workload: LinearQueries, space: EdgeSpace, rank: int) -> Floats | None:
+def _basis(workload: Workload, space: EdgeSpace, rank: int) -> Floats | None:
     """Return `rank` independent integer rows that span the differences of the workload, or None if none are found."""
     if not workload.integral or workload.count * space.size > _LARGEST_BASIS:
         return None
@@ -264,7 +268,7 @@ def check_choice(kind: object, tolerance: object) -> None:
 
 
 def check_strategy(policy: Policy, noise: object) -> None:
-    """Raise `InputError` for a policy or a noise that `mechdesign.tables.strategy` does not support."""
+    """Raise `InputError` for a policy or a noise that `Workload.strategy` does not support."""
     if noise not in ("gaussian", "laplace"):
         raise InputError("noise", "is unknown", value=noise, bound='"gaussian" or "laplace"')
     if as_policy(policy).constraints:
@@ -273,11 +277,11 @@ def check_strategy(policy: Policy, noise: object) -> None:
             "has count constraints",
             value=len(policy.constraints),
             bound="no count constraints for a strategy",
-            remedy="release these queries with release_linear, which adds noise to each query",
+            remedy="release these queries themselves: noise is then added to each of them",
         )
 
 
-def _require_few_values(policy: Policy, remedy: str = "release an ordered hierarchical histogram") -> None:
+def _require_few_values(policy: Policy, remedy: str = "release a cumulative histogram") -> None:
     if policy.domain.size > _LARGEST_SIZE:
         raise InputError(
             "policy",
@@ -288,7 +292,7 @@ def _require_few_values(policy: Policy, remedy: str = "release an ordered hierar
         )
 
 
-def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
+def choose(queries: Workload, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
     """Return the strategy with the least expected error among one kind or all kinds; the arguments are not checked."""
     if noise == "gaussian" and kind in ("auto", "optimal") and (size := _exchange_size(queries, policy)) is not None:
         if size <= LARGEST_PROGRAM and (alike := _exchange(queries, policy))[1]:
@@ -335,7 +339,7 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
         reason = f"it has the least expected error of {len(found)} candidates"
     reason += f": {ratios[0][2]:.6g} times the proven limit"
     if noise == "gaussian" and kind in ("auto", "optimal") and ratios[0][2] > 1 + tolerance:
-        reason += _say_wide(ratios[0][2], tolerance)
+        reason += f", {WIDE} {tolerance:g}"
     trace = find_squared_error(decoding, programme.gram) * float(unit) ** 2
     return Strategy(
         queries,
@@ -353,7 +357,7 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
     )
 
 
-def _exchange_size(queries: LinearQueries, policy: Policy) -> int | None:
+def _exchange_size(queries: Workload, policy: Policy) -> int | None:
     """Return the size of the program of `solve_marginals`; None if values of an attribute cannot be exchanged."""
     graph, shape = policy.secret_graph, policy.domain.shape
     tables = queries.tables_over(shape)
@@ -364,7 +368,7 @@ def _exchange_size(queries: LinearQueries, policy: Policy) -> int | None:
     return size
 
 
-def _exchange(queries: LinearQueries, policy: Policy) -> tuple[Sets, Sets, Sets]:
+def _exchange(queries: Workload, policy: Policy) -> tuple[Sets, Sets, Sets]:
     """Return tables, sets and differences of `solve_marginals`."""
     shape = policy.domain.shape
     tables = queries.tables_over(shape) or ()
@@ -372,21 +376,12 @@ def _exchange(queries: LinearQueries, policy: Policy) -> tuple[Sets, Sets, Sets]
     return tables, list_sets(shape, tables), list_differences(shape, one=one)
 
 
-def _say_wide(ratio: float, tolerance: float) -> str:
-    """Warn that the proven limit is further away than the tolerance, and return the end of a sentence that says so."""
-    said = f"which is further away than the tolerance of {tolerance:g}"
-    warn(f"the error is {ratio:.6g} times the proven limit, {said}", BracketWarning, stacklevel=5)
-    return f", {said}"
-
-
-def _choose_marginals(
-    queries: LinearQueries, policy: Policy, alike: tuple[Sets, Sets, Sets], tolerance: float
-) -> Strategy:
+def _choose_marginals(queries: Workload, policy: Policy, alike: tuple[Sets, Sets, Sets], tolerance: float) -> Strategy:
     found = solve_marginals(policy.domain.shape, *alike)
     ratio = float(found.power) * found.trace / found.bound
     reason = f"it is built for these tables: {ratio:.6g} times the proven limit"
     if ratio > 1 + tolerance:
-        reason += _say_wide(ratio, tolerance)
+        reason += f", {WIDE} {tolerance:g}"
     if policy.domain.size > _LARGEST_SIZE:
         reason += (
             f"; rows and releases take at most {_LARGEST_SIZE:,} values, and the domain has {policy.domain.size:,}"
@@ -417,7 +412,7 @@ def _lay_out(policy: Policy, found: MarginalStrategy) -> Layout:
     return Layout(found.rows(), space, space.paths[:-1].T @ found.decoding())
 
 
-def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
+def _has_protected_query(queries: Workload, space: EdgeSpace) -> bool:
     """Return whether some edge changes the answer to some query.
 
     For integer coefficients, the Gram matrix is exact and is used. For other coefficients, the Gram matrix is rounded,
@@ -429,7 +424,7 @@ def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
     return bool((changes != 0).any())
 
 
-def _exact_strategy(queries: LinearQueries, policy: Policy, noise: Any, space: EdgeSpace) -> Strategy:
+def _exact_strategy(queries: Workload, policy: Policy, noise: Any, space: EdgeSpace) -> Strategy:
     rank, size = space.rank, space.size
     bound = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
     reason = "all answers are exact, because the policy does not protect any query of the workload"

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.leakage._partition import Partition
 from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
-from mechdesign.tables._answers import check_table, true_answers
-from mechdesign.tables._budget import Budget, LedgerLike
-from mechdesign.tables._charges import CONFIDENCE, EXACT, UNBIASED, Rng, Terms
-from mechdesign.tables._linear_queries import LinearQueries
+from mechdesign.tables._answers import true_answers
+from mechdesign.tables._budget import Budget
+from mechdesign.tables._charges import EXACT, UNBIASED, Terms
 from mechdesign.tables._policy import Policy
+from mechdesign.tables._records import Records
 from mechdesign.tables._release import Release
 from mechdesign.tables._strategies._bound import StrategyBound
 from mechdesign.tables._strategies._gaussian import EdgeSpace
+
+if TYPE_CHECKING:
+    from mechdesign.tables._workload import Workload
 
 _FINE = 2.0**20
 
@@ -32,40 +35,36 @@ _FINE = 2.0**20
 def half_widths(law: DiscreteNoise, errors: Floats, rows: int, level: Fraction) -> Floats:
     """Return half-widths t for sums Σ w_i X_i of noise, so that |Σ w_i X_i| ≤ t with at least the given probability.
 
-    The result is the least of these bounds, where s is the standard error and α = 1 − level:
+    Here s is the standard error and α = 1 − level:
 
     - Gaussian: √(2 ln(2/α))·s, because the law is sub-Gaussian (Canonne, Kamath and Steinke 2020, Corollary 17). On a
       fine lattice, the normal quantile for a reduced α is another bound. The reduction is the total variation between
       the discrete Gaussian and a rounded normal variable, which is at most 1/(10σ²) for each row.
-    - Laplace: max(2/(3√α), √(8/3))·s by the inequality of Vysochanskij and Petunin, because sums of symmetric unimodal
-      variables are unimodal. Another bound is Chernoff's bound min_λ (ln(2/α) − ln(1 − λ²))/λ in units of the scale.
+    - Laplace: s·c/√(2(1 − α(1 + c))) with c = ln(1/α) (Barlow and Marshall 1964). A sum Z of Laplace variables has a
+      symmetric log-concave density, so ln P(|Z| > x) is concave in x ≥ 0. If P(|Z| > t) = e^(−wt), then P(|Z| > x) is
+      at least e^(−wx) for x ≤ t, and s² = 2∫ x P(|Z| > x) dx is at least 2∫₀ᵗ x e^(−wx) dx, which decreases in w.
 
-    If continuous variables replace their rounded values, the half-width increases by half a step for each row: in total
-    by at most √rows/2 times s.
+    Two-sided geometric noise is the difference of two rounded exponential variables, so it is less than a step away
+    from a Laplace variable. A rounded variable is half a step away. For r rows, the steps add up to at most √r steps
+    times the norm of w.
     """
     outside = float(1 - level)
     deviation = law.standard_deviation
     if deviation == 0:
         return np.zeros_like(errors)
-    rounding = math.sqrt(rows) / 2 / deviation
+    rounding = math.sqrt(rows) / deviation
     if isinstance(law, DiscreteGaussian):
         sigma = math.sqrt(law.sigma_squared)
         factor = math.sqrt(2 * math.log(2 / outside)) * sigma / deviation
         left = outside - rows / (10 * sigma**2)
         if law.variance >= _FINE and left > 0:
-            factor = min(factor, -NormalDist().inv_cdf(left / 2) + rounding)
+            factor = min(factor, -NormalDist().inv_cdf(left / 2) + rounding / 2)
     else:
-        unimodal = max(2 / (3 * math.sqrt(outside)), math.sqrt(8 / 3))
-        factor = unimodal * math.sqrt(1 + 1 / (12 * law.variance)) + rounding
-        slopes = np.linspace(0.01, 0.99, 99)
-        chernoff = float(((math.log(2 / outside) - np.log1p(-(slopes**2))) / slopes).min())
-        factor = min(factor, chernoff * _scale(law) / deviation)
+        assert isinstance(law, DiscreteLaplace)
+        c = -math.log(outside)
+        factor = c / math.sqrt(1 - outside * (1 + c)) * float(law.scale) / deviation + rounding
     widths: Floats = errors * factor * (1 + 1e-9)
     return widths
-
-
-def _scale(law: Any) -> float:
-    return float(law.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +95,13 @@ class Strategy:
         trace: the trace tr(M(AᵀA)⁺) for the integer rows A.
         lay_out: the function that makes the arrays, which a release needs.
 
-    >>> from mechdesign.tables import Domain, Policy, strategy
-    >>> found = strategy("identity", Policy.threshold(Domain({"age": range(4)}), 1), "laplace", kind="identity")
+    >>> from mechdesign.tables import Domain, Policy, identity
+    >>> found = identity(4).using("identity").strategy(Policy.threshold(Domain({"age": range(4)}), 1), "laplace")
     >>> found.kind, found.rows.shape
     ('identity', (4, 4))
     """
 
-    workload: LinearQueries = field(repr=False)
+    workload: Workload = field(repr=False)
     policy: Policy = field(repr=False)
     noise: Literal["gaussian", "laplace"]
     kind: str
@@ -221,7 +220,7 @@ class Strategy:
         For Gaussian noise the bound is τ²/Σμ/(2ρ) for all linear strategies with equal noise on every row. For Laplace
         noise the bound is 2/ε²·τ²/Σμ for linear unbiased decoding, because the ℓ1 sensitivity is at least the ℓ2
         sensitivity. The error of nonlinear or biased decoding, such as isotonic regression, can be below the bound.
-        So can the error of integer noise that is mostly zero, for example in `release_histogram` for ε of about 3 or
+        So can the error of integer noise that is mostly zero, for example in a `Histogram` for ε of about 3 or
         more.
 
         Args:
@@ -271,52 +270,16 @@ class Strategy:
         result: Floats = np.sqrt(law.variance * variances)
         return result
 
-    def release(
-        self,
-        data: object = None,
-        *,
-        positions: ArrayLike | None = None,
-        epsilon: Any = None,
-        rho: Any = None,
-        ledger: LedgerLike | None = None,
-        rng: Rng = None,
-        confidence: object = CONFIDENCE,
-        together: bool = False,
-    ) -> Release:
+    def answer(
+        self, terms: Terms, records: Records, what: str = "", labels: Mapping[str, NDArray[Any]] | None = None
+    ) -> Any:
         """Answer the workload from a table.
 
         Args:
-            data: the table, in any form that `Domain.indices` accepts.
-            positions: the indices of the records' values, instead of `data`.
-            epsilon: ε in nats, for Laplace noise.
-            rho: ρ of zero-concentrated differential privacy, for Gaussian noise.
-            ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
-            rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
-                system's randomness.
-            confidence: the confidence level of each answer's interval, in (0, 1).
-            together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
-                policy of the other protects. The entry in the ledger contains the value of `together`.
-
-        Returns:
-            The answers with their standard errors and intervals, and a description.
-
-        Raises:
-            InputError: A value is outside the domain, the budget does not match the noise, or the table is empty
-                although the number of records is public.
-            BudgetExceededError: the ledger has too little budget left.
-            ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one
-                protects.
-        """
-        budget = self._check_budget(epsilon, rho)
-        return self.answer(Terms(self.policy, budget, rng, ledger, confidence, together), data, positions)
-
-    def answer(self, terms: Terms, data: object, positions: ArrayLike | None) -> Release:
-        """Answer the workload from a table under the given terms, as in `release`.
-
-        Args:
             terms: the terms of the release, with the policy of the strategy.
-            data: the table, in any form that `Domain.indices` accepts.
-            positions: the indices of the records' values, instead of `data`.
+            records: the records of the table.
+            what: the released quantity, in words; by default the workload.
+            labels: the labels of the answers; by default those of the workload.
 
         Returns:
             The release.
@@ -324,9 +287,8 @@ class Strategy:
         asked = {"epsilon": terms.budget.epsilon, "rho": terms.budget.rho}
         law = self.law(**asked)
         workload, space = self.workload, self.space
-        counts = self.policy.domain.counts(data, positions=positions)
-        check_table(self.policy, counts, int(np.abs(self.rows).sum(axis=0).max(initial=0)))
-        what = f"workload: {workload.phrase}"
+        counts = records.checked(self.policy, int(np.abs(self.rows).sum(axis=0).max(initial=0)))
+        what = what or f"workload: {workload.phrase}"
         totals = counts - space.histogram(space.paths[:-1].T @ counts)
         errors = widths = np.zeros(workload.count)
         mechanism = "none"
@@ -339,21 +301,21 @@ class Strategy:
             )
         remarks = self._remarks(law, terms.budget)
         description = terms.describe(what, mechanism, remarks, step=self.unit, noisy=law is not None)
-        labels = workload.labels()
+        named = workload.labels() if labels is None else labels
 
         def make_release(histogram: NDArray[Any]) -> Release:
             answers = workload.answers(histogram)
-            return Release(description, labels, answers, errors, answers - widths, answers + widths)
+            return Release(description, named, answers, errors, answers - widths, answers + widths)
 
         # Only the totals of the components are used without noise, because the policy does not protect them.
         if law is None:
             return terms.release(what, lambda: make_release(totals), None, workload.classes)
         noise, steps = law, true_answers(self.rows, counts)
 
-        def rehearse() -> None:
+        def rehearse() -> Release:
             noise.prepare()
             # The rehearsal uses zeros instead of the true answers, so it does not depend on the data.
-            make_release(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
+            return make_release(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
 
         def draw() -> Release:
             return make_release(self.estimate(noise.add(steps, terms.generator), totals))
