@@ -144,7 +144,7 @@ def answer(query: str, setting: Any, data: Any, policy: Any, budget: Mapping[str
         asked = md.tables.marginals(made.domain, setting).using("auto")
     else:
         asked = getattr(md.tables, query)(**setting)
-    release = asked.release(data, made, md.tables.Budget.of(**budget), rng=1)
+    release = asked.release(data, made, **budget, rng=1)
     return {"answers": release.answers, "errors": release.standard_errors}
 
 

@@ -104,14 +104,35 @@ class Workload(Query[Release], ABC):
 
     @abstractmethod
     def answers(self, histogram: NDArray[Any]) -> Floats:
-        """Return Wh for a histogram h of shape (size,)."""
+        """Return the answers Wh.
+
+        Args:
+            histogram: the histogram h, shape (size,).
+
+        Returns:
+            The answers, shape (count,).
+        """
 
     @abstractmethod
     def variances(self, covariance: Floats) -> Floats:
-        """Return the diagonal of WΣWᵀ for the covariance Σ of an estimated histogram."""
+        """Return the diagonal of WΣWᵀ.
+
+        Args:
+            covariance: the covariance Σ of an estimated histogram, shape (size, size).
+
+        Returns:
+            The variances, shape (count,).
+        """
 
     def tables_over(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...] | None:
-        """Return the attributes of each table, if the queries are marginal tables of values of this shape."""
+        """Return the attributes of each table, if the queries are marginal tables of values of this shape.
+
+        Args:
+            shape: the number of values of each attribute.
+
+        Returns:
+            The indices of the attributes of each table, or None.
+        """
         return None
 
     def weights(self) -> Floats:

@@ -33,7 +33,7 @@ def test_policies_of_the_same_words_are_kept_apart():
     assert len({policy.neighbours for policy in policies}) == 3
     for policy in policies:
         for _ in range(2):
-            md.tables.Histogram().release([1, 3], policy, epsilon="0.5", ledger=ledger)
+            md.tables.Linear(np.eye(5)).release([1, 3], policy, epsilon="0.5", ledger=ledger)
     lines = ledger.by_policy
     assert [line.policy for line in lines] == [name_policy(policy) for policy in policies]
     assert [line.spent.epsilon for line in lines] == [1] * 6
@@ -161,16 +161,3 @@ def test_the_steps_of_a_trace_are_under_its_policy_graph():
     assert len(first.protects) == 2
     assert first.policy.startswith("policy graph on 4 states, 3 edges")
     assert first.spent.epsilon == 4
-
-
-class _Plain:
-    """A ledger of somebody's own, which knows nothing of policies."""
-
-    def spend(self, what, protects, epsilon=None, rho=None):
-        self.seen = (what, protects, epsilon, rho)
-
-
-def test_a_ledger_that_does_not_keep_policies_apart_is_not_told_of_them():
-    own = _Plain()
-    md.tables.Histogram().release([1], Policy.full(AGES), epsilon=1, ledger=own)
-    assert own.seen == ("histogram", Policy.full(AGES).neighbours, 1, None)

@@ -293,7 +293,6 @@ RELEASES = [
     ('release = { kind = "histogram", epsilon = 1, rho = 1 }', "release", "exclude each other"),
     ('release = { kind = "histogram", epsilon = 0 }', "release.epsilon", "not positive"),
     ('release = { kind = "cdf", epsilon = -1.5 }', "release.epsilon", "found '-1.5'"),
-    ('release = { kind = "cdf", rho = 1 }', "release.rho", "not a known key"),
     ('release = { kind = "histogram", epsilon = 1, confidence = 1 }', "release.confidence", "below 1"),
     (
         'release = { kind = "quantiles", epsilon = 1, probabilities = [0.5, 1.5] }',

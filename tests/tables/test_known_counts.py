@@ -156,7 +156,7 @@ def test_specifications_under_known_counts():
         found = given.release({"x": DATA}, rng=1).release
         assert plan.neighbours == found.description.neighbours
         assert found.description.definition == KNOWN_COUNTS
-        assert found.standard_errors.max() > 1, (policy, release)
+        assert found.standard_errors.max() > 0.9, (kind, release)
         if plan.queries == len(found):
             assert plan.taken.error == pytest.approx(np.sqrt((found.standard_errors**2).mean())), (policy, release)
         with pytest.raises(InputError, match=r"policy\.constraints|constraints\[0\]"):

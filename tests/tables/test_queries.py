@@ -58,27 +58,20 @@ def outcome(name: str, policy: str, budget: str) -> dict[str, object]:
         plan = query.plan(POLICIES[policy], **BUDGETS[budget])
     except InputError as error:
         return {"refused": error.path}
-    return {
+    recorded = {"answers": digest(found.answers, found.low, found.high)}
+    # The optimum of a strategy is rounded differently on different machines.
+    return ({} if "strategy" in plan.taken.name else recorded) | {
         "sensitivity": str(query.sensitivity(POLICIES[policy], 1 if budget == "epsilon" else 2).power),
         "plan": [plan.what, plan.taken.name, plan.spends, f"{plan.taken.error:.6g}"],
-        "answers": digest(found.answers, found.low, found.high),
         "charged": [[each.what, str(each.epsilon), str(each.rho)] for each in ledger.entries],
     }
 
 
-@pytest.mark.parametrize("name", [*QUERIES][:8])
+@pytest.mark.parametrize("name", QUERIES)
 def test_queries_give_what_was_recorded(name: str) -> None:
     for policy, budget in itertools.product(POLICIES, BUDGETS):
         key = f"{name}, {policy}, {budget}"
         assert outcome(name, policy, budget) == RECORD[key], key
-
-
-@pytest.mark.slow
-def test_workloads_give_what_was_recorded_but_for_the_rounding_of_their_optimum() -> None:
-    for policy, budget in itertools.product(POLICIES, BUDGETS):
-        key = f"workload, {policy}, {budget}"
-        found = {**outcome("workload", policy, budget), "answers": RECORD[key].get("answers")}
-        assert {name: value for name, value in found.items() if value is not None} == RECORD[key], key
 
 
 def test_every_table_of_a_specification_is_that_of_a_query() -> None:
@@ -127,7 +120,7 @@ def test_a_release_is_read_with_its_own_domain_only() -> None:
     for query, budget in ((md.tables.Quantiles(["0.5"]), "epsilon"), (ranges, "epsilon"), (ranges, "rho")):
         release = query.release(policy=policy, positions=[0, 1, 1, 5], rng=1, **{budget: 1})
         assert query.read(release, domain)
-        for other in (md.tables.Domain({"salary": range(1000, 1006)}), md.tables.Domain({"a": range(1)}), None):
+        for other in (md.tables.Domain({"salary": range(1000, 1006)}), md.tables.Domain({"a": range(5, 9)}), None):
             with pytest.raises(InputError, match="domain"):
                 query.read(release, other)  # type: ignore[arg-type]
 

@@ -138,7 +138,7 @@ class Cumulative(Query[Any]):
         if self.mechanism != "auto" or (ways and (size > COMPARED or any(not way.option.error for way in ways))):
             return ways
         workload = self._workload(policy.domain)
-        answered = workload.ways(policy, budget, "cumulative histogram" if spans is None else "")
+        answered = workload.ways(policy, budget, "cumulative histogram" if spans is None else workload.phrase)
         return ways + [replace(way, release=partial(self._answer, way)) for way in answered]
 
     def _workload(self, domain: Domain) -> RangeQueries:
@@ -294,7 +294,7 @@ class Ranges(Cumulative):
     >>> from mechdesign.tables import Domain, Policy
     >>> policy = Policy.threshold(Domain({"age": range(100)}), 5)
     >>> Ranges([(0, 17), (18, 64)]).plan(policy, epsilon="0.1").taken.name
-    'TAKEN'
+    'optimal strategy'
     """
 
     ranges: object = None

@@ -40,7 +40,8 @@ class Histogram(Query[Release]):
     Each count gets independent noise for the histogram's sensitivity under the policy. The sensitivity is 2 if a record
     may move from one count to another, and may be larger under publicly known counts. If no record may move, the
     sensitivity is 0 and the counts are exact. Up to 256 values, a strategy is used instead if its expected error is
-    smaller.
+    smaller. A strategy also uses totals that the policy does not protect, such as the number of records, and these
+    are exact.
 
     Attributes:
         partition: the block of each value, strings or numbers of shape (|T|,). By default each value is counted
