@@ -26,8 +26,8 @@ from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.tables._budget import Budget
 from mechdesign.tables._domain import Attribute, Domain
 from mechdesign.tables._parallel import LedgerPart
-from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph
-from mechdesign.tables._policies._graphs import SecretGraph, UnionGraph
+from mechdesign.tables._policies._graphs import UnboundedGraph
+from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph
 from mechdesign.tables._policy import Policy, as_policy, describe_policy, name_policy
 from mechdesign.tables._release import Description, Release
 

@@ -131,11 +131,11 @@ def test_what_a_domain_is_too_wide_for_is_refused_whatever_the_table_holds():
 
 POLICY = Policy.threshold(Domain({"a": range(10)}), 3)
 SPECIFIED = parse(
-    'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "line" }\n'
+    'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "threshold", theta = 1 }\n'
     'release = { kind = "ranges", epsilon = 1, mechanism = "ordered", ranges = [[0, 3]] }'
 )
 WORKLOAD = parse(
-    'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "line" }\n'
+    'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "threshold", theta = 1 }\n'
     'release = { kind = "ranges", rho = 1, ranges = [[0, 3]] }'
 )
 STRATEGY = strategy_of("prefixes", POLICY)

@@ -219,7 +219,7 @@ def pass_and_say_what_the_policy_joins(kind):
     assert entry.components.text() == "0*4 1"
     assert entry.domain == digest_of_domain(Domain({name: range(4)}))
     assert found.description.entry == entry.number
-    B.Histogram().release([0], Policy.line(LINE), epsilon=1, ledger=ledger)
+    B.Histogram().release([0], Policy.threshold(LINE, 1), epsilon=1, ledger=ledger)
     B.Histogram().release([(0, 0)], Policy.full(TABLE), epsilon=1, ledger=ledger)
     with pytest.raises(ExactReleaseError):
         EXACT["histogram"](ledger=ledger)
@@ -231,7 +231,7 @@ DOUBTFUL = {
     "another domain": lambda ledger: B.Histogram().release([(0, 0)], Policy.full(TABLE), epsilon=1, ledger=ledger),
     "by hand": lambda ledger: ledger.spend("a", "b", epsilon=1),
     "known counts": lambda ledger: B.Histogram().release(
-        [0], Policy.line(LINE, constraints=[[1, 1, 0, 0]]), epsilon=1, ledger=ledger
+        [0], Policy.threshold(LINE, 1, constraints=[[1, 1, 0, 0]]), epsilon=1, ledger=ledger
     ),
     "k-means": lambda ledger: EXACT["kmeans"](ledger=ledger),
 }
@@ -275,7 +275,7 @@ def test_the_number_of_records_is_told_where_nobody_can_be_absent():
     DOUBTFUL["another domain"](ledger)
     DOUBTFUL["by hand"](ledger)
     count(ledger)
-    B.Histogram().release([0], Policy.line(LINE), epsilon=1, ledger=ledger)
+    B.Histogram().release([0], Policy.threshold(LINE, 1), epsilon=1, ledger=ledger)
     with pytest.raises(ExactReleaseError, match="earlier release is exact"):
         B.Histogram().release([0], Policy.full(LINE, unbounded=True), epsilon=1, ledger=ledger)
     # Exactly, and nothing else: under a policy of another domain where nobody can be absent, and where somebody can.
@@ -356,7 +356,10 @@ def test_large_domains_have_short_entries(tmp_path):
     domain = Domain({"x": range(300), "y": range(400)})
     ledger = md.Ledger(path=tmp_path / "l.json")
     # Exact in x where only y may change, and the other way round.
-    along = {name: Policy.threshold(domain, 3, attributes=[name]) for name in domain.names}
+    along = {
+        name: Policy.attribute(domain, theta={name: 3, other: 0})
+        for name, other in itertools.permutations(domain.names)
+    }
     B.Sum("x").release([(1, 2)], along["y"], epsilon=1, ledger=ledger)
     B.Histogram().release([(1, 2)], along["y"], epsilon=1, ledger=ledger)
     for exact, policy in (("y", "x"), ("x", "x")):
@@ -375,7 +378,7 @@ def test_large_domains_have_short_entries(tmp_path):
     for _ in range(2):
         B.Sum("a0").release([(0,) * 15], still, epsilon=1, ledger=own)
     with pytest.raises(ExactReleaseError, match="too large to be compared"):
-        B.Sum("a0").release([(0,) * 15], Policy.threshold(huge, 2, attributes=["a2"]), epsilon=1, ledger=own)
+        B.Sum("a0").release([(0,) * 15], Policy.attribute(huge, theta=public | {"a2": 2}), epsilon=1, ledger=own)
 
 
 SPEC = """

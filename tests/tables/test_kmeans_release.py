@@ -88,7 +88,7 @@ def test_what_is_computed_does_not_depend_on_the_data(monkeypatch: pytest.Monkey
     for data in ([0], [9] * 50, list(range(10)) * 30, [0] * 5 + [9] * 5):
         calls.clear()
         starts.clear()
-        md.tables.KMeans(4, iterations=3).release(data, Policy.line(LINE), epsilon=1, rng=5)
+        md.tables.KMeans(4, iterations=3).release(data, Policy.threshold(LINE, 1), epsilon=1, rng=5)
         seen.append((list(calls), starts[0]))
     # The same noise on the same numbers of answers, whatever is empty, and the same centroids to begin with.
     assert all(one == seen[0] for one in seen)
@@ -143,7 +143,7 @@ def test_exact_clusters_are_said_and_free() -> None:
 
 
 def test_saved_and_read_again(tmp_path: Path) -> None:
-    found = md.tables.KMeans(2, iterations=2).release(list(range(10)) * 9, Policy.line(LINE), epsilon=1, rng=1)
+    found = md.tables.KMeans(2, iterations=2).release(list(range(10)) * 9, Policy.threshold(LINE, 1), epsilon=1, rng=1)
     found.save(tmp_path)
     back = md.tables.load(tmp_path)
     assert isinstance(back, kmeans_release.ClusteringRelease)

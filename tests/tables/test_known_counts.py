@@ -19,11 +19,12 @@ from mechdesign.report import _saving as saving
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._definitions import ALONE, KNOWN_COUNTS
 from mechdesign.tables._domain import Domain
+from mechdesign.tables._linear_queries import step_of
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._cumulative import Cumulative
 from mechdesign.tables._queries._kmeans import KMeans
 from mechdesign.tables._queries._linear import Histogram, Linear
-from mechdesign.tables._workload import all_ranges, prefixes, step_of
+from mechdesign.tables._workload import all_ranges, prefixes
 
 TEN = Domain({"x": range(10)})
 HALF = np.arange(10) < 5
@@ -39,7 +40,7 @@ def inspected(folder: Path, *options: str) -> tuple[str, str]:
 
 
 def test_a_release_names_its_definition_wherever_it_is_read(tmp_path):
-    for policy, definition in ((LINE, KNOWN_COUNTS), (Policy.line(TEN), ALONE)):
+    for policy, definition in ((LINE, KNOWN_COUNTS), (Policy.threshold(TEN, 1), ALONE)):
         found = Histogram().release(DATA, policy, epsilon=1)
         assert found.description.definition == policy.definition == definition
         folder = tmp_path / definition[:5]
@@ -79,9 +80,9 @@ def test_a_cumulative_histogram_has_the_noise_of_the_policy():
     with pytest.raises(InputError, match="known counts"):
         Cumulative(mechanism="hierarchical").plan(LINE, epsilon=1)
     with pytest.raises(InputError, match="auto"):
-        Cumulative(mechanism="ordered").release(DATA, Policy.line(TEN, unbounded=True), epsilon=1)
+        Cumulative(mechanism="ordered").release(DATA, Policy.threshold(TEN, 1, unbounded=True), epsilon=1)
     with pytest.raises(InputError, match="differs from the count"):
-        Cumulative(mechanism="ordered").release(DATA, Policy.line(TEN, constraints=[(HALF, 1)]), epsilon=1)
+        Cumulative(mechanism="ordered").release(DATA, Policy.threshold(TEN, 1, constraints=[(HALF, 1)]), epsilon=1)
     # A policy by blocks, without known counts, has no θ either.
     blocks = Policy.partition(TEN, np.arange(10) // 5)
     assert Cumulative(mechanism="ordered").release(DATA, blocks, epsilon=1, rng=1).noise.node_scale == 4
@@ -101,7 +102,7 @@ def test_what_a_refusal_names_as_its_remedy_works():
     with pytest.raises(InputError, match="publicly known counts"):
         prefixes(10).using("optimal").plan(LINE, epsilon=1)
     # Records that come and go, and known counts: cumulative counts are answered.
-    both = Policy.line(TEN, constraints=[HALF], unbounded=True)
+    both = Policy.threshold(TEN, 1, constraints=[HALF], unbounded=True)
     assert len(Cumulative().release(DATA, both, rho=1, rng=1)) == 10
     # Known counts are answered without noise.
     known = Linear(HALF.astype(int)).release(DATA, LINE, epsilon=1)
@@ -156,7 +157,7 @@ def test_specifications_under_known_counts():
         found = given.release({"x": DATA}, rng=1).release
         assert plan.neighbours == found.description.neighbours
         assert found.description.definition == KNOWN_COUNTS
-        assert found.standard_errors.max() > 0.9, (kind, release)
+        assert found.standard_errors.max() > 0.9, (policy, release)
         if plan.queries == len(found):
             assert plan.taken.error == pytest.approx(np.sqrt((found.standard_errors**2).mean())), (policy, release)
         with pytest.raises(InputError, match=r"policy\.constraints|constraints\[0\]"):

@@ -26,7 +26,7 @@ def by_name(plan):
 
 def test_ranges_have_errors_of_their_own():
     ranges = [(0, 39), (3, 17), (5, 39)]
-    plan = Ranges(ranges, mechanism="ordered").plan(Policy.line(AGE), epsilon=1)
+    plan = Ranges(ranges, mechanism="ordered").plan(Policy.threshold(AGE, 1), epsilon=1)
     variance = DiscreteLaplace(1).variance
     # The whole is public; two noisy counts; one.
     assert plan.taken.error == pytest.approx(math.sqrt((0 + 2 * variance + variance) / 3))
@@ -97,8 +97,9 @@ def test_a_named_mechanism_is_taken():
     for name in ("ordered", "ordered-hierarchical", "hierarchical"):
         assert Cumulative(mechanism=name).plan(policy, epsilon=1).taken.name == name
     # At the ends it is one of the others.
-    assert Cumulative(mechanism="ordered-hierarchical").plan(Policy.line(AGE), epsilon=1).taken.name == "ordered"
-    assert Cumulative(mechanism="ordered-hierarchical").plan(Policy.full(AGE), epsilon=1).taken.name == "hierarchical"
+    by_trees = Cumulative(mechanism="ordered-hierarchical")
+    assert by_trees.plan(Policy.threshold(AGE, 1), epsilon=1).taken.name == "ordered"
+    assert by_trees.plan(Policy.full(AGE), epsilon=1).taken.name == "hierarchical"
 
 
 def test_a_histogram_is_planned_as_it_is_released():
@@ -134,7 +135,7 @@ def test_workloads():
 
 
 def test_sums_and_clusters():
-    policy = Policy.line(Domain({"x": [0, 0.5, 1.0]}))
+    policy = Policy.threshold(Domain({"x": [0, 0.5, 1.0]}), 0.5)
     assert Sum("x").plan(policy, epsilon=1).taken.error == pytest.approx(DiscreteLaplace(1).variance ** 0.5 / 2)
     plan = KMeans(3, iterations=5).plan(policy, epsilon=2)
     assert plan.queries == 6

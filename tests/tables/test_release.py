@@ -102,29 +102,27 @@ def test_what_the_policy_leaves_exact_is_said_and_free(laws: list[tuple[Any, int
 
 
 def test_linear_queries_on_a_lattice(laws: list[tuple[Any, int]]) -> None:
-    domain = Domain({"age": range(4)})
+    line = Policy.threshold(Domain({"age": range(4)}), 1)
     weights = np.array([[0.1, 0.2, 0.3, 0.7], [0, 1, 0, 1]])
-    found = md.tables.Linear(weights, step="0.1").release([0, 1, 3, 3], Policy.line(domain), epsilon=1)
+    found = md.tables.Linear(weights, step="0.1").release([0, 1, 3, 3], line, epsilon=1)
     # Moving 2 → 3 changes the first answer by 4 steps and the second by 10.
     assert laws == [(DiscreteLaplace(Fraction(14)), 2)]
     assert found.description.step == Fraction(1, 10)
     tenths = found.answers * 10
     np.testing.assert_allclose(tenths, np.rint(tenths), atol=1e-9)
-    sharp = md.tables.Linear(weights, step="0.1").release([0, 1, 3, 3], Policy.line(domain), epsilon=10**6, rng=1)
+    sharp = md.tables.Linear(weights, step="0.1").release([0, 1, 3, 3], line, epsilon=10**6, rng=1)
     np.testing.assert_allclose(sharp.answers, [1.7, 3], rtol=1e-15)
     exactly = [[Fraction(1, 3), 0, Fraction(2, 3), 1]]
-    thirds = md.tables.Linear(exactly, step=Fraction(1, 3)).release([0, 2], Policy.line(domain), epsilon=10**6, rng=1)
+    thirds = md.tables.Linear(exactly, step=Fraction(1, 3)).release([0, 2], line, epsilon=10**6, rng=1)
     assert thirds.answers.tolist() == [1]
     with pytest.raises(InputError, match="too large"):
-        md.tables.Linear([2**61, 0, 0, 0]).release([0, 1], Policy.line(domain), epsilon=1)
+        md.tables.Linear([2**61, 0, 0, 0]).release([0, 1], line, epsilon=1)
 
 
 def test_sums(laws: list[tuple[Any, int]]) -> None:
     domain = Domain({"sex": ["f", "m"], "income": [0.5 * i for i in range(9)]})
     rows = [("f", 1.5), ("m", 4.0), ("f", 2.5)]
-    found = md.tables.Sum("income").release(
-        rows, Policy.threshold(domain, 1, attributes=["income"]), epsilon=10**6, rng=1
-    )
+    found = md.tables.Sum("income").release(rows, Policy.attribute(domain, theta={"income": 1}), epsilon=10**6, rng=1)
     assert found.answers.tolist() == [1.5 + 4 + 2.5]
     # θ = 1 is two steps of 0.5.
     assert laws == [(DiscreteLaplace(Fraction(2, 10**6)), 1)]
@@ -149,17 +147,17 @@ def test_a_ledger_that_refuses_stops_the_release(laws: list[tuple[Any, int]]) ->
 
 def test_every_release_spends_from_one_ledger(tmp_path: Path) -> None:
     ledger = md.Ledger(epsilon=2, path=tmp_path / "ledger.json")
-    line = Domain({"x": range(5)})
-    md.tables.Histogram().release([0, 1, 4], Policy.line(line), epsilon="0.5", ledger=ledger)
-    md.tables.Sum().release([0, 1, 4], Policy.line(line), epsilon="0.25", ledger=ledger)
+    line = Policy.threshold(Domain({"x": range(5)}), 1)
+    md.tables.Histogram().release([0, 1, 4], line, epsilon="0.5", ledger=ledger)
+    md.tables.Sum().release([0, 1, 4], line, epsilon="0.25", ledger=ledger)
     release_counts([1, 1, 0, 0, 1], 1, "0.25", ledger=ledger)
     release_counts([1, 1, 0, 0, 1], 3, "0.25", "ordered-hierarchical", ledger=ledger)
-    md.tables.KMeans(2, iterations=2).release([0, 1, 4], Policy.line(line), epsilon="0.5", ledger=ledger)
+    md.tables.KMeans(2, iterations=2).release([0, 1, 4], line, epsilon="0.5", ledger=ledger)
     assert ledger.remaining_epsilon == Fraction(1, 4)
     for refused in (
-        lambda: md.tables.Linear(np.eye(5)).release([0, 1, 4], Policy.line(line), epsilon="0.3", ledger=ledger),
+        lambda: md.tables.Linear(np.eye(5)).release([0, 1, 4], line, epsilon="0.3", ledger=ledger),
         lambda: release_counts([1, 1, 0, 0, 1], len([1, 1, 0, 0, 1]), "0.3", "hierarchical", ledger=ledger),
-        lambda: md.tables.KMeans(2, iterations=2).release([0, 1, 4], Policy.line(line), epsilon="0.3", ledger=ledger),
+        lambda: md.tables.KMeans(2, iterations=2).release([0, 1, 4], line, epsilon="0.3", ledger=ledger),
     ):
         with pytest.raises(md.errors.BudgetExceededError):
             refused()
@@ -242,7 +240,7 @@ def test_a_million_rows() -> None:
 
 
 def test_linear_queries_where_counts_are_known() -> None:
-    policy = Policy.line(Domain({"x": range(4)}), constraints=[([0, 1, 1, 0], 2)])
+    policy = Policy.threshold(Domain({"x": range(4)}), 1, constraints=[([0, 1, 1, 0], 2)])
     assert len(md.tables.Linear(np.eye(4)).release([0, 1, 2], policy, epsilon=1)) == 4
 
 

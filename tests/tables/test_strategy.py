@@ -148,14 +148,14 @@ def test_the_bound_is_the_same_for_both_noises():
 
 
 def test_the_line_is_best_answered_by_prefixes():
-    found = strategy_of("prefixes", Policy.line(_LINE), noise="laplace")
+    found = strategy_of("prefixes", Policy.threshold(_LINE, 1), noise="laplace")
     assert found.kind in ("prefix", "optimal")
     assert found.error(epsilon=1) == pytest.approx(2 * 5, rel=1e-6)
     assert found.lower_bound(epsilon=1) == pytest.approx(2 * 5, rel=1e-6)
 
 
 def test_a_release_says_what_it_is():
-    ledger, policy = md.Ledger(), Policy.line(_LINE)
+    ledger, policy = md.Ledger(), Policy.threshold(_LINE, 1)
     release = release_by(strategy_of("prefixes", policy), [0, 5, 5, 2], rho="0.1", ledger=ledger, rng=1)
     assert len(release) == 6
     assert release.rho == Fraction(1, 10)
@@ -191,7 +191,7 @@ def test_nothing_is_drawn_when_the_ledger_refuses():
     rng = np.random.default_rng(1)
     state = rng.bit_generator.state
     with pytest.raises(RefusedError):
-        release_by(strategy_of("prefixes", Policy.line(_LINE)), [0], rho=1, ledger=Ledger(), rng=rng)
+        release_by(strategy_of("prefixes", Policy.threshold(_LINE, 1)), [0], rho=1, ledger=Ledger(), rng=rng)
     assert rng.bit_generator.state == state
 
 

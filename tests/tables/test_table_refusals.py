@@ -340,7 +340,8 @@ def test_releases() -> None:
 
 
 def test_clusters() -> None:
-    good = {"data": [1, 2, 3], "k": 2, "policy": Policy.line(SIX), "epsilon": 1, "iterations": 2, "initial": None}
+    line = Policy.threshold(SIX, 1)
+    good = {"data": [1, 2, 3], "k": 2, "policy": line, "epsilon": 1, "iterations": 2, "initial": None}
 
     def kmeans(**keywords: Any) -> object:
         given = {**good, **keywords}

@@ -96,7 +96,7 @@ def test_what_would_fill_the_memory_is_refused():
         lambda: md.tables.Cumulative().plan(Policy.full(Domain({"a": range(10**12)})), epsilon=1),
         lambda: md.tables.sensitivity(Policy.full(Domain({"a": range(10**12)})), "cumulative"),
         lambda: md.tables.Sum().release([1], Policy.full(Domain({"a": range(10**12)})), epsilon=1),
-        lambda: Policy.line(Domain({"a": range(10**12)})),
+        lambda: Policy.threshold(Domain({"a": range(10**12)}), 1),
         lambda: Policy.threshold(Domain({"a": range(10**12)}), 2),
     ]
     for call in calls:
@@ -136,7 +136,7 @@ def test_a_histogram_whose_labels_would_fill_the_memory_is_refused():
 
 def test_more_clusters_than_fit_into_the_memory_are_refused():
     with memory(2**27), pytest.raises(InputError, match="k: is too large; found 1000000000"):
-        md.tables.KMeans(10**9, iterations=1).release([1, 2], Policy.line(Domain({"x": range(4)})), epsilon=1)
+        md.tables.KMeans(10**9, iterations=1).release([1, 2], Policy.threshold(Domain({"x": range(4)}), 1), epsilon=1)
 
 
 def test_ranges_of_a_large_domain_are_refused():

@@ -77,7 +77,7 @@ def test_an_array_of_arrow_holds_values():
 def test_a_sum_is_that_of_the_values():
     assert B.Sum().release(THREE, LINE, epsilon=SURE, rng=1).answers.tolist() == [121]
     assert B.Sum().release(Series([30.0, 31.0, 60.0]), LINE, epsilon=SURE, rng=1).answers.tolist() == [121]
-    assert B.Sum().release([1.5, 0.5], Policy.line(HEIGHTS), epsilon=SURE, rng=1).answers.tolist() == [2]
+    assert B.Sum().release([1.5, 0.5], Policy.threshold(HEIGHTS, 1), epsilon=SURE, rng=1).answers.tolist() == [2]
 
 
 def test_every_release_counts_values():
@@ -172,7 +172,7 @@ def test_a_distribution_function_names_its_values(ages):
 
 
 def test_values_of_any_step_are_read_also_from_a_file(tmp_path):
-    made = B.Cumulative(mechanism="ordered").release([1.5, 1, 2.25], Policy.line(HEIGHTS), epsilon=SURE, rng=1)
+    made = B.Cumulative(mechanism="ordered").release([1.5, 1, 2.25], Policy.threshold(HEIGHTS, 1), epsilon=SURE, rng=1)
     made.save(tmp_path)
     for release in (made, B.load(tmp_path)):
         assert [B.quantile(release, share).value for share in ("1/3", "2/3", 1)] == [1, 1.5, 2.25]

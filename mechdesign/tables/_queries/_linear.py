@@ -18,14 +18,15 @@ from mechdesign.tables._answers import check_table, true_answers
 from mechdesign.tables._budget import Budget
 from mechdesign.tables._charges import classes_of_blocks, classes_of_sum, classes_of_values
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._policies._cliques import block_numbers, label_numbers
+from mechdesign.tables._linear_queries import on_lattice
+from mechdesign.tables._policies._lines import block_numbers, label_numbers
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._query import Query, Question, Way
 from mechdesign.tables._records import Records
 from mechdesign.tables._release import Release
 from mechdesign.tables._sensitivity._sensitivity import find_attribute, of_counts, of_sum
 from mechdesign.tables._values import as_labels, value_labels
-from mechdesign.tables._workload import COMPARED, MatrixQueries, Workload, identity, on_lattice
+from mechdesign.tables._workload import COMPARED, MatrixQueries, Workload, identity
 
 # The largest number of labels and answers of a histogram; together they would take 2 GiB.
 _MOST_NUMBERS = 1 << 28

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,19 +45,13 @@ class LargestChange:
     floats: bool = False
 
 
-class Change(Protocol):
-    """A function that returns the largest change of the answers by one move along an edge."""
-
-    def __call__(self, graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
-        """Return the largest change to the power `norm`; node i of the graph represents the value `members[i]`."""
-
-
 @dataclass(frozen=True, eq=False)
 class Additive:
     """Linear queries: every record adds the weight of its value to the answers, and an absent record adds nothing.
 
     Attributes:
-        change: a function that returns the largest change by one move along an edge of a graph, to the power of a norm.
+        change: a function of a graph, a norm and optionally an array `members`. It returns the largest change by one
+            move along an edge, to the power of the norm; node i of the graph represents the value `members[i]`.
         matrix: the weights in steps of `unit`, as integers or fractions in an object array of shape (q, |T|). For too
             many queries, `matrix` is None.
         extremes: a function that returns the largest and the least weight among some values, in steps of `unit`, shape
@@ -66,7 +60,7 @@ class Additive:
         whole: whether the query is the histogram of all values.
     """
 
-    change: Change
+    change: Callable[..., LargestChange]
     matrix: NDArray[Any] | None = field(repr=False)
     extremes: Extremes | None
     unit: Fraction = Fraction(1)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import cholesky, eigh
 
 from mechdesign.base._arrays import Floats
+from mechdesign.tables._linear_queries import LinearQueries
 from mechdesign.tables._strategies._gaussian import EdgeSpace
-
-if TYPE_CHECKING:
-    from mechdesign.tables._workload import Workload
 
 _UNIT = 2.0**-53
 # If H is shrunk by at most this share, the search for a better conditioned H stops.
@@ -41,7 +38,7 @@ class StrategyBound:
     multiplier: Floats
 
 
-def certified_bound(workload: Workload, space: EdgeSpace, weights: Floats) -> StrategyBound:
+def certified_bound(workload: LinearQueries, space: EdgeSpace, weights: Floats) -> StrategyBound:
     """Return a proven lower bound on the error of every strategy with unit sensitivity.
 
     Let H·M·Hᵀ ⪯ E = Σ w_e c_e c_eᵀ, and let X be feasible. Then tr(X⁺M) ≥ 2·tr(HM) − tr(X·HMHᵀ) ≥ 2·tr(HM) − Σ w_e, by
@@ -140,7 +137,7 @@ def _integral_weights(space: EdgeSpace, weights: Floats, floor: float) -> Floats
     return integers
 
 
-def _forest_gram(workload: Workload, space: EdgeSpace) -> tuple[Floats, float]:
+def _forest_gram(workload: LinearQueries, space: EdgeSpace) -> tuple[Floats, float]:
     """Return M in the coordinates of the forest, and a γ for which its error is |ΔM_ij| ≤ γ·√(M_ii·M_jj)."""
     if workload.integral:
         if workload.gram_is_quick or workload.count > workload.size:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, qr
@@ -15,7 +15,8 @@ from scipy.linalg import cholesky, eigh, qr
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import as_number
 from mechdesign.base._errors import InputError, SolverError
-from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph
+from mechdesign.tables._linear_queries import LinearQueries
+from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph
 from mechdesign.tables._policy import Policy, as_policy
 from mechdesign.tables._sensitivity._linear import linear
 from mechdesign.tables._sensitivity._numbers import as_lattice
@@ -38,9 +39,6 @@ from mechdesign.tables._strategies._marginals import (
     solve_marginals,
 )
 from mechdesign.tables._strategies._strategy import Layout, Strategy
-
-if TYPE_CHECKING:
-    from mechdesign.tables._workload import Workload
 
 KINDS = ("optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical")
 
@@ -68,7 +66,7 @@ class StrategyProgram:
         best: the matrix with the least error for Gaussian noise, and the weights of the edges.
     """
 
-    workload: Workload
+    workload: LinearQueries
     space: EdgeSpace
     gram: Floats
     basis: Floats | None
@@ -99,7 +97,7 @@ class StrategyCandidate:
         return self.coefficients if self.basis is None else self.coefficients @ self.basis
 
 
-def program(workload: Workload, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> StrategyProgram:
+def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> StrategyProgram:
     """Solve the optimisation problem for Gaussian noise; at least one edge must change an answer to the workload.
 
     Args:
@@ -242,7 +240,7 @@ def _choose_best(
     return min(found, key=lambda one: one.error)
 
 
-def _basis(workload: Workload, space: EdgeSpace, rank: int) -> Floats | None:
+def _basis(workload: LinearQueries, space: EdgeSpace, rank: int) -> Floats | None:
     """Return `rank` independent integer rows that span the differences of the workload, or None if none are found."""
     if not workload.integral or workload.count * space.size > _LARGEST_BASIS:
         return None
@@ -292,7 +290,7 @@ def _require_few_values(policy: Policy, remedy: str = "release a cumulative hist
         )
 
 
-def choose(queries: Workload, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
+def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
     """Return the strategy with the least expected error among one kind or all kinds; the arguments are not checked."""
     if noise == "gaussian" and kind in ("auto", "optimal") and (size := _exchange_size(queries, policy)) is not None:
         if size <= LARGEST_PROGRAM and (alike := _exchange(queries, policy))[1]:
@@ -357,7 +355,7 @@ def choose(queries: Workload, policy: Policy, noise: str, kind: str, tolerance: 
     )
 
 
-def _exchange_size(queries: Workload, policy: Policy) -> int | None:
+def _exchange_size(queries: LinearQueries, policy: Policy) -> int | None:
     """Return the size of the program of `solve_marginals`; None if values of an attribute cannot be exchanged."""
     graph, shape = policy.secret_graph, policy.domain.shape
     tables = queries.tables_over(shape)
@@ -368,7 +366,7 @@ def _exchange_size(queries: Workload, policy: Policy) -> int | None:
     return size
 
 
-def _exchange(queries: Workload, policy: Policy) -> tuple[Sets, Sets, Sets]:
+def _exchange(queries: LinearQueries, policy: Policy) -> tuple[Sets, Sets, Sets]:
     """Return tables, sets and differences of `solve_marginals`."""
     shape = policy.domain.shape
     tables = queries.tables_over(shape) or ()
@@ -376,7 +374,9 @@ def _exchange(queries: Workload, policy: Policy) -> tuple[Sets, Sets, Sets]:
     return tables, list_sets(shape, tables), list_differences(shape, one=one)
 
 
-def _choose_marginals(queries: Workload, policy: Policy, alike: tuple[Sets, Sets, Sets], tolerance: float) -> Strategy:
+def _choose_marginals(
+    queries: LinearQueries, policy: Policy, alike: tuple[Sets, Sets, Sets], tolerance: float
+) -> Strategy:
     found = solve_marginals(policy.domain.shape, *alike)
     ratio = float(found.power) * found.trace / found.bound
     reason = f"it is built for these tables: {ratio:.6g} times the proven limit"
@@ -412,7 +412,7 @@ def _lay_out(policy: Policy, found: MarginalStrategy) -> Layout:
     return Layout(found.rows(), space, space.paths[:-1].T @ found.decoding())
 
 
-def _has_protected_query(queries: Workload, space: EdgeSpace) -> bool:
+def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
     """Return whether some edge changes the answer to some query.
 
     For integer coefficients, the Gram matrix is exact and is used. For other coefficients, the Gram matrix is rounded,
@@ -424,7 +424,7 @@ def _has_protected_query(queries: Workload, space: EdgeSpace) -> bool:
     return bool((changes != 0).any())
 
 
-def _exact_strategy(queries: Workload, policy: Policy, noise: Any, space: EdgeSpace) -> Strategy:
+def _exact_strategy(queries: LinearQueries, policy: Policy, noise: Any, space: EdgeSpace) -> Strategy:
     rank, size = space.rank, space.size
     bound = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
     reason = "all answers are exact, because the policy does not protect any query of the workload"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,12 @@ from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace, D
 from mechdesign.tables._answers import true_answers
 from mechdesign.tables._budget import Budget
 from mechdesign.tables._charges import EXACT, UNBIASED, Terms
+from mechdesign.tables._linear_queries import LinearQueries
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._records import Records
 from mechdesign.tables._release import Release
 from mechdesign.tables._strategies._bound import StrategyBound
 from mechdesign.tables._strategies._gaussian import EdgeSpace
-
-if TYPE_CHECKING:
-    from mechdesign.tables._workload import Workload
 
 _FINE = 2.0**20
 
@@ -101,7 +99,7 @@ class Strategy:
     ('identity', (4, 4))
     """
 
-    workload: Workload = field(repr=False)
+    workload: LinearQueries = field(repr=False)
     policy: Policy = field(repr=False)
     noise: Literal["gaussian", "laplace"]
     kind: str
