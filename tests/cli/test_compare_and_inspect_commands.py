@@ -126,13 +126,13 @@ def test_inspect_of_a_release_has_no_empty_heading() -> None:
 
 
 def test_inspect_of_a_release_shows_what_its_description_says() -> None:
-    policy = md.tables.Policy.full(md.tables.Domain({"x": ["a", "b"]}), unbounded=True)
+    policy = md.tables.Policy.full(md.tables.Domain({"x": list("abcd")}), unbounded=True)
     noises = {None: "the operating system's randomness", 1: "a generator of the caller: this is a rehearsal"}
     for seed, noise in noises.items():
         release = md.tables.Histogram().release(["a", "b"], policy, epsilon=1, rng=seed)
         release.save(f"out {seed}")
         found = json.loads(well("inspect", f"out {seed}", "--json").stdout)
-        assert (found.pop("noise"), found.pop("answers")) == (noise, "2, in steps of 1")
+        assert (found.pop("noise"), found.pop("answers")) == (noise, "4, in steps of 1")
         assert found == {name: getattr(release.description, name) for name in found} | {
             "remarks": list(release.description.remarks)
         }

@@ -76,7 +76,7 @@ def test_the_embedded_specifications_are_valid(validator, name):
     ("old", "new", "accepted"),
     [
         ("", "", True),
-        ("epsilon = 0.5", "rho = 0.5", False),
+        ("epsilon = 0.5", "rho = 0.5", True),
         ("theta", "thetta", False),
         ("range = [0, 99]", "low = 0, high = 9, step = 1", True),
         ('kind = "quantiles"', 'kind = "qantiles"', False),

@@ -411,7 +411,7 @@ def with_records() -> Iterator[Mistake]:
     ages, box = tables.Domain({"age": range(17, 91)}), tables.Domain({"x": range(50), "y": range(4)})
     full, line = tables.Policy.full(ages), tables.Policy.threshold(ages, 1)
     two = tables.Policy.full(tables.Domain({"age": range(17, 91), "sex": ["f", "m"]}))
-    ends = tables.Policy.threshold(tables.Domain({"age": (17, 90)}), 1)
+    ends = tables.Policy.threshold(tables.Domain({"age": (17, 90)}), 73)
     made = tables.Cumulative(mechanism="ordered").release([30, 31, 60], line, epsilon=1, rng=1)
     points = [(20, 1), (40, 2)]
     clusters = tables.KMeans(2, iterations=1).release(points, tables.Policy.full(box), epsilon=1, rng=1)

@@ -122,10 +122,10 @@ def test_a_histogram_may_have_as_many_numbers_as_its_error_says(monkeypatch):
     # Three labels, the answer, its standard error and two ends, for each of eight values.
     domain = Domain({f"a{i}": range(2) for i in range(3)})
     monkeypatch.setattr("mechdesign.tables._queries._linear._MOST_NUMBERS", 8 * 7)
-    assert len(md.tables.release_histogram([(0,) * 3], Policy.full(domain), 1)) == 8
+    assert len(md.tables.Histogram().release([(0,) * 3], Policy.full(domain), epsilon=1)) == 8
     monkeypatch.setattr("mechdesign.tables._queries._linear._MOST_NUMBERS", 8 * 7 - 1)
     with pytest.raises(InputError, match="too many values for a histogram; found 8; must be at most 7 with 7 columns"):
-        md.tables.release_histogram([(0,) * 3], Policy.full(domain), 1)
+        md.tables.Histogram().release([(0,) * 3], Policy.full(domain), epsilon=1)
 
 
 def test_a_histogram_whose_labels_would_fill_the_memory_is_refused():
