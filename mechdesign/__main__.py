@@ -4,26 +4,19 @@ import os
 import sys
 import traceback
 
-from mechdesign.base._dependencies import explain_missing
-from mechdesign.base._errors import MissingDependencyError
-
 
 def run() -> None:
     """Run the command line; Ctrl-C also ends it quietly while its modules are being imported."""
     # A notebook sets this variable to its own backend, which a command does not need.
     os.environ.pop("MPLBACKEND", None)
     try:
-        with explain_missing("the command mechdesign"):
-            from mechdesign.cli import main
-            from mechdesign.cli._console import occupy_descriptors
+        from mechdesign.cli import main
+        from mechdesign.cli._console import occupy_descriptors
     except KeyboardInterrupt:
         print("error: stopped", file=sys.stderr)
         # Without this, the signal might end CPython, as in `mechdesign.cli`.
         exec("")
         sys.exit(130)
-    except MissingDependencyError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
     except Exception:
         # Python would exit with 1, which is the code for a failed verification.
         traceback.print_exc()

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
-from mechdesign.errors import BracketWarning, MechdesignError, MetricWarning, PriorWarning, RevealedWarning
+from mechdesign.errors import BracketWarning, InputWarning, MechdesignError, MetricWarning, RevealedWarning
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -57,7 +57,7 @@ def main() -> None:
     """Print the outcomes of the problems."""
     arguments = options(__doc__, problems=250, seed=1)
     warnings.simplefilter("error")
-    for category in (BracketWarning, MetricWarning, PriorWarning, RevealedWarning):
+    for category in (BracketWarning, MetricWarning, InputWarning, RevealedWarning):
         warnings.simplefilter("ignore", category)
     ended: collections.Counter[str] = collections.Counter()
     gaps, wrong = [], 0

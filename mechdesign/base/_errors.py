@@ -195,13 +195,6 @@ class InputError(MechdesignError, ValueError):
         return _restore, (type(self), self.args, {**vars(self), "value": _make_picklable(self.value)})
 
 
-class UnknownNameError(InputError, KeyError):
-    """A name that is not in a registry, such as an unregistered kind of requirement or format."""
-
-    # `KeyError` would show the message in quotes.
-    __str__ = InputError.__str__
-
-
 class SpecificationError(InputError):
     """A specification file is invalid; `path` is the path of the key."""
 
@@ -311,10 +304,6 @@ class ReportError(ExportError):
     """A report could not be made or written; the result itself was written, and its privacy cost is spent."""
 
 
-class RecordsError(MechdesignError):
-    """A folder of results cannot be used: it is damaged, of another version, or belongs to another request."""
-
-
 class ClusterError(MechdesignError):
     """The connection to a cluster was lost during a computation; finished rows are kept."""
 
@@ -346,106 +335,74 @@ class LeakageExceededError(MechdesignError):
 
 
 class StateError(MechdesignError, ValueError):
-    """A saved accountant cannot be trusted: it is damaged, incomplete, or of another version."""
+    """A saved state, a folder of results or a trace is damaged, belongs to something else, or is a stale copy."""
 
 
-class TraceError(MechdesignError):
-    """A trace is a copy of a trace that has already released a state; the copy would miss later releases."""
+class MechdesignWarning(UserWarning):
+    """Base class of all warnings of this package."""
 
 
-class BracketWarning(UserWarning):
+class InputWarning(MechdesignWarning):
+    """An input is probably not what was meant, or parts were left out; the result is correct for the rest."""
+
+
+class BracketWarning(MechdesignWarning):
     """A design ended with a gap above the tolerance and above 2 %; its privacy guarantee still holds."""
 
 
-class BudgetWarning(UserWarning):
+class BudgetWarning(MechdesignWarning):
     """A budget is zero, or a leakage target is exceeded; the returned numbers are still correct."""
 
 
-class PriorWarning(UserWarning):
-    """A prior gives weight to secrets that another prior excludes; the result is correct for the given priors."""
-
-
-class SpacingWarning(UserWarning):
+class SpacingWarning(MechdesignWarning):
     """Anchors are far apart for this ε; the result is correct, but a finer grid would cost less."""
 
 
-class OutsideWarning(UserWarning):
+class OutsideWarning(MechdesignWarning):
     """Places outside the rectangle of anchors were projected onto it; the certificate still holds."""
 
 
-class RevealedWarning(UserWarning):
+class RevealedWarning(MechdesignWarning):
     """Answers reveal secrets with (near) certainty, or no pair has a bound; the certificate still holds."""
 
 
-class CorrelationWarning(UserWarning):
+class CorrelationWarning(MechdesignWarning):
     """A backward and a forward correlation cannot belong to one chain; leakage is computed for both correlations."""
 
 
-class SmoothedChainWarning(UserWarning):
+class SmoothedChainWarning(MechdesignWarning):
     """A bound on leakage is too low, because it uses a chain with smoothed instead of observed counts."""
 
 
-class SizeWarning(UserWarning):
+class SizeWarning(MechdesignWarning):
     """A design will probably take longer than an hour."""
 
 
-class MetricWarning(UserWarning):
+class MetricWarning(MechdesignWarning):
     """Distances are not a metric, or a radius far exceeds them; the result is correct for the given distances."""
 
 
-class GraphWarning(UserWarning):
-    """A policy graph has no edge, so that it protects nothing, or a state of a trace may lose its last edge."""
-
-
-class StepWarning(UserWarning):
-    """The steps of a Markov chain and of a trace have different lengths."""
-
-
-class LockWarning(UserWarning):
+class LockWarning(MechdesignWarning):
     """Another process holds the lock of a file; this process waits for it."""
 
 
-class SynchronisationWarning(UserWarning):
+class SynchronisationWarning(MechdesignWarning):
     """Files are complete, but their file system cannot synchronise them: a power failure may undo the write."""
 
 
-class LeftOutWarning(UserWarning):
-    """Some rows of a table cannot be used and were left out; the result is correct for the other rows."""
-
-
-class MissingTimeWarning(LeftOutWarning):
-    """Some rows of a table have no time and were left out; the result is correct for the other rows."""
-
-
-class InterchangedWarning(UserWarning):
-    """Latitude and longitude, or the sides of a box, seem to be interchanged."""
-
-
-class RecognisedWarning(UserWarning):
+class RecognisedWarning(MechdesignWarning):
     """The encoding, delimiter, decimal sign or time format of a file was not specified, and was inferred."""
 
 
-class HistoryWarning(UserWarning):
-    """The chain of a trace was counted in data that may contain the trace; public files depend on these data."""
-
-
-class CacheWarning(UserWarning):
-    """Other users can write to the cache; it is ignored, and results are computed."""
-
-
-class ExposedFileWarning(UserWarning):
+class ExposedFileWarning(MechdesignWarning):
     """Other users can read a private file, such as an old ledger or a private key; its mode is kept."""
 
 
-class MissingPageWarning(UserWarning):
-    """A page was left out, because a package that draws it is not installed; all other files were written."""
-
-
-class ExtensionWarning(UserWarning):
+class ExtensionWarning(MechdesignWarning):
     """A requirement of another package cannot be loaded and is ignored."""
 
 
-class SerialWarning(UserWarning):
+class SerialWarning(MechdesignWarning):
     """This machine cannot run several processes; the rows of a sweep are solved one after the other."""
 
 

@@ -106,27 +106,6 @@ def why_not_own(found: os.stat_result, *, or_root: bool = False) -> str:
     return ""
 
 
-def why_not_above(path: Path) -> str:
-    """Return the first folder above `path` in which others can replace entries; an empty text if there is none.
-
-    Each folder must belong to the user or to the administrator, or have the sticky bit. A folder that everybody can
-    write to must have the sticky bit. Missing folders are skipped, and links are followed.
-    """
-    if not hasattr(os, "geteuid"):
-        return ""
-    for folder in path.resolve().parents:
-        try:
-            found = folder.stat()
-        except OSError:
-            continue
-        if not stat.S_ISDIR(found.st_mode):
-            continue
-        ours = found.st_uid in (os.geteuid(), 0) and not found.st_mode & stat.S_IWOTH
-        if not ours and not found.st_mode & stat.S_ISVTX:
-            return f"is in {folder}, which others own or can write to"
-    return ""
-
-
 def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = None, *, follow: bool = True) -> bytes:
     """Return the content of a regular file, without waiting for pipes or reading devices.
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
-from mechdesign.base._dependencies import explain_missing
-
 
 def attach(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a module whose stub lists its names.
@@ -40,11 +38,10 @@ def attach(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
         if name not in homes:
             raise AttributeError(f"module {face!r} has no attribute {name!r}")
         home, there = homes[name]
-        with explain_missing(f"{face}.{name}"):
-            if home == face:
-                value = importlib.import_module(f"{home}.{there}")
-            else:
-                value = getattr(importlib.import_module(home), there)
+        if home == face:
+            value = importlib.import_module(f"{home}.{there}")
+        else:
+            value = getattr(importlib.import_module(home), there)
         setattr(module, name, value)
         return value
 

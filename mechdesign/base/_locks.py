@@ -20,7 +20,6 @@ from typing import Any
 
 from mechdesign.base._atomic import make_hidden_name
 from mechdesign.base._check import as_number
-from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import InputError, LedgerError, LockError, LockWarning
 from mechdesign.base._warnings import warn
 
@@ -150,10 +149,10 @@ def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
 
     Warns with `LockWarning` after a second. Raises `LedgerError` with the name of the lock if the lock is not available
     within `wait` seconds. Raises `LockError` if the lock cannot be opened, is a link, or the file system has no locks.
-    A process that is forked in the block does not hold the lock. Raises `MissingDependencyError` without filelock.
+    A process that is forked in the block does not hold the lock.
     """
-    with explain_missing("a ledger or an accountant in a file"):
-        from filelock import FileLock, Timeout
+    from filelock import FileLock, Timeout
+
     file = lock_file_of(path)
     lock = FileLock(file, mode=0o600, fallback_to_soft=False, preserve_lock_file=True)
     try:

@@ -1,6 +1,6 @@
 """Registries of named objects of one kind; other packages may add objects.
 
-A registry is a mapping in the order of registration. An unknown name raises an `UnknownNameError`, which lists all
+A registry is a mapping in the order of registration. An unknown name raises an `InputError`, which lists all
 names and suggests the closest name.
 """
 
@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from mechdesign.base._errors import InputError, UnknownNameError
+from mechdesign.base._errors import InputError
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ class Registry(Mapping[str, T]):
     'Hello.'
     >>> greetings["plane"]
     Traceback (most recent call last):
-    mechdesign.errors.UnknownNameError: greeting: is not known; found 'plane'; must be one of plain. Did you mean plain?
+    mechdesign.errors.InputError: greeting: is not known; found 'plane'; must be one of plain. Did you mean plain?
     """
 
     def __init__(self, sort: str) -> None:
@@ -54,7 +54,7 @@ class Registry(Mapping[str, T]):
             name: The name of the value.
 
         Raises:
-            UnknownNameError: The name is unknown.
+            InputError: The name is unknown.
         """
         self[name]
         del self._found[name]
@@ -66,7 +66,7 @@ class Registry(Mapping[str, T]):
         close = difflib.get_close_matches(name, self._found, n=1) if isinstance(name, str) else []
         remedy = f"did you mean {close[0]}?" if close else ""
         bound = f"one of {', '.join(self._found)}"
-        raise UnknownNameError(self._sort, "is not known", value=name, bound=bound, remedy=remedy)
+        raise InputError(self._sort, "is not known", value=name, bound=bound, remedy=remedy)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._found

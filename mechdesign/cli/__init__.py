@@ -21,29 +21,14 @@ from typing import Any, NoReturn
 
 import click
 
-from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import (
-    BracketWarning,
-    CacheWarning,
     CertificateError,
     ClosedPipeError,
     ClusterError,
-    ExposedFileWarning,
-    ExtensionWarning,
-    GraphWarning,
-    LockWarning,
     MechdesignError,
-    MetricWarning,
-    MissingPageWarning,
-    OutsideWarning,
-    PriorWarning,
-    RecognisedWarning,
-    RevealedWarning,
-    SerialWarning,
+    MechdesignWarning,
     SolverError,
     SolverInterruptedError,
-    SpacingWarning,
-    SynchronisationWarning,
     UnboundedError,
     UnverifiedError,
     VerifierMemoryError,
@@ -75,7 +60,7 @@ _COMMANDS: Mapping[str, str] = {
     "chain": "Write the transition matrices of secrets, forward and backward.",
     "leakage": "Show the leakage of repeated releases of correlated data.",
     "budget": "Find budgets that keep the leakage of every release below a target.",
-    "cache": "List, limit or clear the cache of loss functions.",
+    "cache": "Show or clear the cache of loss functions.",
     "bench": "Run solvers on families of problems, and check their results.",
     "info": "Show versions and solvers.",
     "examples": "List embedded examples, or print one.",
@@ -104,24 +89,6 @@ def exit_code(error: MechdesignError) -> int:
 
 # The loader's messages for a module that does not fit into memory.
 _OUT_OF_MEMORY = re.compile(r"failed to map segment|cannot map zero-fill pages|[Cc]annot allocate memory$")
-
-# Warnings that are shown at every occurrence, not only at the first.
-_SHOWN_WARNINGS = (
-    BracketWarning,
-    CacheWarning,
-    ExposedFileWarning,
-    ExtensionWarning,
-    GraphWarning,
-    LockWarning,
-    MetricWarning,
-    MissingPageWarning,
-    OutsideWarning,
-    PriorWarning,
-    RevealedWarning,
-    SerialWarning,
-    SpacingWarning,
-    SynchronisationWarning,
-)
 
 
 class _Commands(click.Group):
@@ -202,11 +169,10 @@ class _Commands(click.Group):
 
     def _invoke(self, ctx: click.Context) -> Any:
         with watch_signals(), finding_extensions(), warnings.catch_warnings():
-            for category in (*_SHOWN_WARNINGS, RecognisedWarning):
-                warnings.simplefilter("always", category)
+            warnings.simplefilter("always", MechdesignWarning)
             warnings.showwarning = say_warning
             try:
-                with _convert_memory_errors(), explain_missing("this command"):
+                with _convert_memory_errors():
                     result = super().invoke(ctx)
                 # Output that does not fit on a full disk raises an error here, not at the exit of Python.
                 sys.stdout.flush()

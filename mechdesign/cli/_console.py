@@ -38,7 +38,6 @@ from rich.segment import ControlType
 
 from mechdesign.base import _atomic as atomic
 from mechdesign.base._deadline import promise
-from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import InputError, MissingDependencyError, RecognisedWarning
 from mechdesign.base._locks import WAIT_S, exists, lock_file_of
 from mechdesign.certify._texts import escape
@@ -246,15 +245,12 @@ def say_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning without its file and line number; show each note on a recognised layout only once."""
-    if issubclass(category, RecognisedWarning):
-        context = click.get_current_context(silent=True)
-        told: set[str] = set() if context is None else context.meta.setdefault("mechdesign.recognised", set())
-        if str(message) not in told:
-            told.add(str(message))
-            say_note(str(message))
-        return
-    _say("warning", "yellow", str(message))
+    """Show each warning once, without its file and line number; a recognised layout is a note."""
+    context = click.get_current_context(silent=True)
+    told: set[str] = set() if context is None else context.meta.setdefault("mechdesign.warnings", set())
+    if str(message) not in told:
+        told.add(str(message))
+        _say("note" if issubclass(category, RecognisedWarning) else "warning", "yellow", str(message))
 
 
 def number(value: float) -> str:
@@ -439,14 +435,11 @@ def _say(kind: str, style: str, message: str) -> None:
 
 
 def load_pictures(module: str) -> None:
-    """Import a module that draws; raise `MissingDependencyError` if that fails, as with a broken Matplotlib."""
+    """Import a module that draws; raise `MissingDependencyError` if that fails, as without Matplotlib."""
     try:
-        with explain_missing("report.html"):
-            importlib.import_module(module)
-    except MissingDependencyError:
-        raise
+        importlib.import_module(module)
     except Exception as error:  # Loading another package can raise any error.
-        message = f"figures cannot be drawn: {error}. Repair Matplotlib; nothing was solved or spent"
+        message = f"figures cannot be drawn: {error}. Repair its package; nothing was solved or spent"
         raise MissingDependencyError(message) from error
 
 

@@ -18,9 +18,7 @@ from mechdesign.base._arrays import Flags
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import (
     InputError,
-    InterchangedWarning,
-    LeftOutWarning,
-    MissingTimeWarning,
+    InputWarning,
     RecognisedWarning,
 )
 from mechdesign.base._warnings import warn
@@ -60,7 +58,7 @@ def read_plt(folder: str | PathLike[str], *, missing: float = MOST_LEFT_OUT) -> 
     r"""Read GeoLife trajectories: one trace for each file ``<user>/Trajectory/*.plt``, sorted by name.
 
     A file has six header lines, then lines of latitude, longitude, 0, altitude, days, date and time. Points are sorted
-    by time. Lines that cannot be read, and files without points, are left out with a `LeftOutWarning`. Hidden files and
+    by time. Lines that cannot be read, and files without points, are left out with an `InputWarning`. Hidden files and
     deeper folders are ignored.
 
     Args:
@@ -147,8 +145,7 @@ def _warn_of(found: Points, name: str) -> None:
     """Warn of rows that are left out, and of settings that were recognised."""
     counts = found.left_out.counts
     if counts:
-        kind = MissingTimeWarning if set(counts) == {reasons.NO_TIME} else LeftOutWarning
-        warn(f"{name}: {describe_left_out(counts)}", kind, stacklevel=3)
+        warn(f"{name}: {describe_left_out(counts)}", InputWarning, stacklevel=3)
     for note in found.notes:
         warn(f"{name}: {note}", RecognisedWarning, stacklevel=3)
 
@@ -177,9 +174,9 @@ def read_checkins(
     they keep the order of the file. The layout (delimiter, decimal mark, encoding) is recognised; a `RecognisedWarning`
     reports unusual settings. `reading_as` specifies the layout.
 
-    A row that cannot be read is left out, and a `LeftOutWarning` counts these rows by reason. For example, a row cannot
-    be read if it has no user or place, an unreadable time, or a latitude beyond 90 degrees. If only times are missing
-    (blank, NaT, NULL, NaN, NA), the warning is a `MissingTimeWarning`. Blank lines are skipped.
+    A row that cannot be read is left out, and an `InputWarning` counts these rows by reason. For example, a row cannot
+    be read if it has no user or place, an unreadable or missing time (blank, NaT, NULL, NaN, NA), or a latitude beyond
+    90 degrees. Blank lines are skipped.
 
     These times are recognised:
 
@@ -244,7 +241,7 @@ def _warn_of_interchange(traces: Sequence[Trajectory], source: str) -> None:
     if traces and all((each.latitude <= -60).all() and (abs(each.longitude - 7.5) <= 67.5).all() for each in traces):
         warn(
             f"{source}: all points are south of 60 degrees south: {INTERCHANGED}. Exchange the names of the columns",
-            InterchangedWarning,
+            InputWarning,
             stacklevel=3,
         )
 

@@ -21,7 +21,7 @@ from scipy import sparse
 
 from mechdesign.base._arrays import Integers, as_array, as_labels
 from mechdesign.base._check import as_integer, rename_path, require_unmasked
-from mechdesign.base._errors import GraphWarning, InputError
+from mechdesign.base._errors import InputError, InputWarning
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.model import distances
@@ -159,7 +159,7 @@ def threshold(
     `threshold(domain, r)` uses Euclidean distances between places; `threshold(distance=matrix, radius=r)` uses a given
     matrix. The edges are the pairs that `ThresholdPrivacy` bounds. A distance that exceeds the radius only by rounding
     is an edge, too; see `distances.reach`. If the graph has several secrets but no edge, the function issues a
-    `GraphWarning`.
+    `InputWarning`.
 
     Args:
         domain: A domain with places, or points of shape (n, d).
@@ -364,7 +364,7 @@ def _warn_if_empty(graph: nx.Graph, reason: str) -> nx.Graph:
     if graph.number_of_nodes() > 1 and graph.number_of_edges() == 0:
         warn(
             f"the policy graph of {graph.number_of_nodes()} secrets has no edge: {reason}. It protects nothing",
-            GraphWarning,
+            InputWarning,
             stacklevel=3,
         )
     return graph

@@ -124,7 +124,6 @@ _DENSE_UP_TO = 1500
 _FILLED_DENSE_UP_TO = 4000
 _WELL_FILLED = 0.1
 
-_KIND = "loss-function-1"
 _BLOCK = 1 << 13
 
 
@@ -222,7 +221,7 @@ class LossFunction:
         if lines is None:
             lines = [line_of_any(matrix)] if ends == "any" else _lines(select_known_rows(treated))
             if keep:
-                caching.store(_KIND, digest, dict(zip(Line._fields, _columns(lines), strict=True)))
+                caching.store(digest, dict(zip(Line._fields, _columns(lines), strict=True)))
         self._fill(matrix.shape[0], digest, lines, matrix, ends, cached=cached)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -496,7 +495,7 @@ def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:
 
 def _load_lines(digest: str) -> list[Line] | None:
     """Return the cached lines, or None if the cache does not contain valid lines."""
-    stored = caching.load(_KIND, digest)
+    stored = caching.load(digest)
     lines = None if stored is None or set(stored) != set(Line._fields) else lines_in(stored)
     return lines if lines is not None and are_pieces(lines) else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats
 from mechdesign.base._atomic import write_file
-from mechdesign.base._cache import hash_arrays
 from mechdesign.base._errors import InputError, StateError
 from mechdesign.data._matrices import read_arrays
 from mechdesign.leakage._support import Line, are_pieces
@@ -129,4 +129,9 @@ def _matrix(source: Path, arrays: Mapping[str, NDArray[Any]]) -> Any:
 
 def _digest(arrays: Mapping[str, NDArray[Any]]) -> str:
     """Return the SHA-256 of the arrays, with their names, types and shapes."""
-    return hash_arrays("", arrays).hexdigest()
+    state = hashlib.sha256()
+    for name in sorted(arrays):
+        array = arrays[name]
+        state.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        state.update(np.ascontiguousarray(array).tobytes())
+    return state.hexdigest()

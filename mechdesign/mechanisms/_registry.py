@@ -108,7 +108,7 @@ def find(name: str) -> MechanismKind:
         The entry of the registry.
 
     Raises:
-        UnknownNameError: The name is not registered. The message lists the registered names.
+        InputError: The name is not registered. The message lists the registered names.
 
     >>> find("geometric").summary
     'truncated geometric noise on a path'

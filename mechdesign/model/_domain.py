@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import LARGEST_GRID, Floats, Integers, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_integer, as_list, as_number, as_positive
-from mechdesign.base._errors import InputError, InterchangedWarning
+from mechdesign.base._errors import InputError, InputWarning
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal, nearest
 from mechdesign.model import _expansions as expansions
@@ -714,7 +714,7 @@ def _warn_of_interchange(box: BoundingBox) -> None:
         other = BoundingBox.text(box.west, box.east, box.south, box.north)
         warn(
             f"{box} is south of 60 degrees south: {INTERCHANGED}. After an exchange, the box would be {other}",
-            InterchangedWarning,
+            InputWarning,
             stacklevel=3,
         )
 
@@ -725,7 +725,7 @@ def _warn_of_order(box: BoundingBox) -> None:
         warn(
             f"{box} is large: the numbers look like west, south, east and north. The expected order is south, north, "
             "west, east",
-            InterchangedWarning,
+            InputWarning,
             stacklevel=3,
         )
 

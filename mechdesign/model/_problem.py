@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, require, require_order
 from mechdesign.base._check import as_list, require_kind
-from mechdesign.base._errors import InfeasibleError, InputError, PriorWarning
+from mechdesign.base._errors import InfeasibleError, InputError, InputWarning
 from mechdesign.base._values import ReadOnlyMapping, cached_property
 from mechdesign.base._warnings import warn
 from mechdesign.certify._claims import Floor, PairBound
@@ -306,7 +306,7 @@ def _unit(error: Floats, secrets: Domain | None) -> str:
 
 
 def _check_beliefs(path: str, floors: Sequence[Floor], prior: Floats) -> None:
-    """Warn with `PriorWarning` if an adversary's prior includes secrets that the prior of the problem excludes."""
+    """Warn with `InputWarning` if an adversary's prior includes secrets that the prior of the problem excludes."""
     for index, floor in enumerate(floors):
         if floor.prior is None or not floor.minimum:
             continue
@@ -319,6 +319,6 @@ def _check_beliefs(path: str, floors: Sequence[Floor], prior: Floats) -> None:
                 "these secrets cost nothing, so random answers for them may suffice to meet the floor. The error about "
                 "the secrets that do occur can then be smaller than the floor. Smooth the prior of the problem to "
                 "prevent this",
-                PriorWarning,
+                InputWarning,
                 stacklevel=4,
             )

@@ -1,8 +1,7 @@
 """Save a value as a bundle, together with its pages and figures.
 
 Values write their bundles without importing pages. A page is an additional file, passed to the method that writes the
-bundle, so that the bundle's digests include it. Pages need Matplotlib and Jinja. Without them, bundles are written
-without pages, and a `MissingPageWarning` reports this once.
+bundle, so that the bundle's digests include it. Pages need Matplotlib and Jinja.
 """
 
 from __future__ import annotations
@@ -17,10 +16,8 @@ import numpy as np
 from mechdesign.base._arrays import Integers, as_array
 from mechdesign.base._atomic import make_folder, write_file
 from mechdesign.base._check import as_path
-from mechdesign.base._dependencies import explain_missing
-from mechdesign.base._errors import InputError, MissingDependencyError, MissingPageWarning
+from mechdesign.base._errors import InputError
 from mechdesign.base._files import note_readers
-from mechdesign.base._warnings import warn
 from mechdesign.synthesis._folders import check_writable
 from mechdesign.synthesis._result import Design
 from mechdesign.tables._files import Publication
@@ -28,7 +25,6 @@ from mechdesign.tables._release import Release
 from mechdesign.traces._released import ReleasedTrace
 
 _PAGE = "report.html"
-_NEEDS = "a page with figures"
 
 
 @singledispatch
@@ -45,7 +41,6 @@ def html(value: object) -> str:
 
     Raises:
         InputError: If values of this type have no page.
-        MissingDependencyError: If Matplotlib or Jinja is not installed.
 
     Example:
         >>> import mechdesign as md
@@ -58,22 +53,22 @@ def html(value: object) -> str:
 
 @html.register
 def _(value: Design) -> str:
-    with explain_missing(_NEEDS):
-        from mechdesign.report import _design_page as design_page
+    from mechdesign.report import _design_page as design_page
+
     return design_page.html(value.problem, value.channel, value.certificate, value.origin)
 
 
 @html.register
 def _(value: ReleasedTrace) -> str:
-    with explain_missing(_NEEDS):
-        from mechdesign.report import _trace_page as trace_page
+    from mechdesign.report import _trace_page as trace_page
+
     return trace_page.html(value)
 
 
 @html.register
 def _(value: Publication) -> str:
-    with explain_missing(_NEEDS):
-        from mechdesign.report import _table_page as table_page
+    from mechdesign.report import _table_page as table_page
+
     return table_page.html(value)
 
 
@@ -83,21 +78,8 @@ def _(value: Release) -> str:
 
 
 def pages(value: object) -> dict[str, bytes]:
-    """Return the page on a value, and its figures if they are separate files, by file name.
-
-    Warns with `MissingPageWarning`, and returns nothing, if Matplotlib or Jinja is not installed.
-    """
-    try:
-        return _pictures(value) | {_PAGE: html(value).encode()}
-    except MissingDependencyError as error:
-        global _warned
-        if not _warned:
-            _warned = True
-            warn(f"{_PAGE} is left out: {error}", MissingPageWarning, stacklevel=6)
-        return {}
-
-
-_warned = False
+    """Return the page on a value, and its figures if they are separate files, by file name."""
+    return _pictures(value) | {_PAGE: html(value).encode()}
 
 
 @singledispatch
@@ -108,16 +90,14 @@ def _pictures(value: object) -> dict[str, bytes]:
 
 @_pictures.register
 def _(value: ReleasedTrace) -> dict[str, bytes]:
-    with explain_missing(_NEEDS):
-        from mechdesign.report import _trace_figures as trace_pictures
+    from mechdesign.report import _trace_figures as trace_pictures
+
     return trace_pictures.public_pictures(value)
 
 
 @singledispatch
 def save(value: object, folder: str | os.PathLike[str], *, overwrite: bool = True, **options: Any) -> None:
     """Write a design, a released trace, or a release of a table into a folder, with its page.
-
-    Without Matplotlib or Jinja the page is left out, with a `MissingPageWarning` at the first time.
 
     Args:
         value: The design, released trace, or release of a table.
@@ -152,6 +132,10 @@ def _(
     overwrite: bool = True,
     **options: Any,
 ) -> None:
+    # A missing package is noticed before anything is written.
+    import jinja2  # noqa: F401
+    import matplotlib  # noqa: F401
+
     value.save(folder, files=pages, overwrite=overwrite, **options)
 
 
@@ -174,7 +158,6 @@ def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequ
     Raises:
         ExportError: If the files cannot be written.
         InputError: If there are fewer true states than steps.
-        MissingDependencyError: If Matplotlib is not installed; nothing is written.
 
     Example:
         >>> import pathlib, tempfile, mechdesign as md
@@ -191,8 +174,8 @@ def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequ
         >>> (folder / "private" / "true.csv").exists()
         True
     """
-    with explain_missing(_NEEDS):
-        from mechdesign.report import _trace_figures as trace_pictures
+    from mechdesign.report import _trace_figures as trace_pictures
+
     target, true, steps = as_path(folder, "folder"), as_array(truth, "truth", np.int64), len(trace.releases)
     if len(true) < steps:
         raise InputError("truth", "is shorter than the trace", value=len(true), bound=f"{steps} states")

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._check import require_kind
-from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import (
     BracketWarning,
     ClusterError,
@@ -26,10 +25,10 @@ from mechdesign.base._errors import (
     MechdesignError,
     MetricWarning,
     MissingDependencyError,
-    RecordsError,
     RevealedWarning,
     SerialWarning,
     SolverInterruptedError,
+    StateError,
     TimeLimitError,
 )
 from mechdesign.base._machine import count_processors
@@ -65,7 +64,7 @@ class TaskOutcome:
 def solve(task: Task) -> TaskOutcome:
     """Design the mechanism of a task, with one thread by default; an error becomes a failed row.
 
-    Raises `RecordsError` if data or versions of packages differ from those in the identity of the row.
+    Raises `StateError` if data or versions of packages differ from those in the identity of the row.
     """
     for kind in task.kinds:
         # To receive the task, Python imported the module of the kind, which may already have registered the kind.
@@ -149,14 +148,14 @@ def _check_same(task: Task) -> None:
     found = versions_for(solver, task.kinds)
     for name, wanted in task.versions.items():
         if found.get(name) != wanted:
-            raise RecordsError(
+            raise StateError(
                 f"a worker has {name} {found.get(name, 'not installed')}, but the sweep was started with {wanted}. "
                 "Install the same version on the worker, and resume"
             )
     for name, digest in task.data.items():
         path = task.folder / name
         if _digest_now(path) != digest:
-            raise RecordsError(
+            raise StateError(
                 f"{path} has changed since the sweep began. Restore it and resume, or sweep into another folder"
             )
 
@@ -165,7 +164,7 @@ def _digest_now(path: Path) -> str:
     try:
         return file_digest(path)
     except InputError as error:
-        raise RecordsError(f"{path} cannot be read by a worker: {error.problem}") from error
+        raise StateError(f"{path} cannot be read by a worker: {error.problem}") from error
 
 
 _ANSWER_TIMEOUT_S = 5.0
@@ -463,9 +462,8 @@ def _is_killed(error: Exception) -> bool:
 
 def _outcomes(tasks: Iterable[Task], jobs: int) -> Generator[TaskOutcome, None, None]:
     # joblib reads environment variables when it is imported, and rejects some of their values.
-    with explain_missing("a sweep in several processes"):
-        import joblib.parallel
-        from joblib import Parallel, delayed, parallel_config
+    import joblib.parallel
+    from joblib import Parallel, delayed, parallel_config
 
     if joblib.parallel.mp is None:
         raise OSError("joblib finds no shared memory, or JOBLIB_MULTIPROCESSING=0 disables it")

@@ -19,8 +19,7 @@ from typing import Any
 import msgspec
 
 from mechdesign.base._atomic import write_file
-from mechdesign.base._dependencies import explain_missing
-from mechdesign.base._errors import ExportError, InputError, RecordsError
+from mechdesign.base._errors import ExportError, InputError, StateError
 from mechdesign.base._locks import why_unlocked
 from mechdesign.base._values import ReadOnlyMapping, cached_property
 from mechdesign.base._version import __version__
@@ -83,7 +82,7 @@ def write_row(path: Path, row: Row, description: Mapping[str, object]) -> None:
 
 
 def read_row(path: Path) -> Row | None:
-    """Return the row in a file, or None if the file is missing; raise `RecordsError` if the file is not a row."""
+    """Return the row in a file, or None if the file is missing; raise `StateError` if the file is not a row."""
     try:
         document = msgspec.json.decode(path.read_bytes())
         document.pop("description")
@@ -93,7 +92,7 @@ def read_row(path: Path) -> Row | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RecordsError(f"{path} is not a valid row ({error}). Delete it, and the row will be run again") from error
+        raise StateError(f"{path} is not a valid row ({error}). Delete it, and the row will be run again") from error
     values = {
         name: _NOT_IN_JSON.get(value, value) if isinstance(value, str) else value for name, value in row.values.items()
     }
@@ -223,7 +222,7 @@ class Store:
             resume: Whether the folder may already contain rows.
 
         Raises:
-            RecordsError: If the folder contains rows of another request or version, or other files.
+            StateError: If the folder contains rows of another request or version, or other files.
             ExportError: If the folder cannot be written.
         """
         self.folder = Path(folder)
@@ -243,7 +242,7 @@ class Store:
         self._write_json(_ENVIRONMENT, environment())
 
     def row(self, key: str) -> Row | None:
-        """Return the row of an identity, or None; raise `RecordsError` if its file is damaged."""
+        """Return the row of an identity, or None; raise `StateError` if its file is damaged."""
         return read_row(self._path(key))
 
     def rows(self) -> Iterator[Row]:
@@ -263,12 +262,9 @@ class Store:
 
         Yields:
             Whether this process may run it: False if another process has claimed or finished it.
-
-        Raises:
-            MissingDependencyError: If filelock is not installed.
         """
-        with explain_missing("a folder of rows"):
-            from filelock import FileLock, Timeout
+        from filelock import FileLock, Timeout
+
         path = self.folder / _LOCKS / f"{key}.lock"
         lock = FileLock(path, timeout=0, thread_local=False)
         try:
@@ -339,29 +335,29 @@ def _read_manifest(folder: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, RecursionError) as error:
-        raise RecordsError(f"{path} is not JSON ({error}). Restore a copy, or choose another folder") from error
+        raise StateError(f"{path} is not JSON ({error}). Restore a copy, or choose another folder") from error
     if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
-        raise RecordsError(f"{path} is not a list of results of this version ({_SCHEMA}). Choose another folder")
+        raise StateError(f"{path} is not a list of results of this version ({_SCHEMA}). Choose another folder")
     return document
 
 
 def _require_empty(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise RecordsError(f"{folder} is a file. Choose another folder")
+        raise StateError(f"{folder} is a file. Choose another folder")
     # A run that was killed before its manifest was complete leaves only these folders.
     ours = (_ROWS, _LOCKS)
     others = folder.is_dir() and [
         path.name for path in folder.iterdir() if path.name not in ours and not path.name.endswith(".partial")
     ]
     if others:
-        raise RecordsError(f"{folder} contains other files, such as {min(others)}. Choose another folder")
+        raise StateError(f"{folder} contains other files, such as {min(others)}. Choose another folder")
 
 
 def _require_same(folder: Path, known: Mapping[str, Any], request: Request, resume: bool) -> None:
     wanted = _describe_request(request)
     for name, meaning in (("kind", "of kind"), ("version", "of version"), ("package", "made by mechdesign")):
         if known.get(name) != wanted[name]:
-            raise RecordsError(
+            raise StateError(
                 f"{folder} contains results {meaning} {known.get(name)}, not {wanted[name]}. Choose another folder"
             )
     if known.get("digest") != wanted["digest"]:
@@ -376,9 +372,9 @@ def _require_same(folder: Path, known: Mapping[str, Any], request: Request, resu
             else []
         )
         why = "; ".join(changed) or "its rows differ, although their descriptions agree"
-        raise RecordsError(f"{folder} contains the results of another request: {why}. Choose another folder")
+        raise StateError(f"{folder} contains the results of another request: {why}. Choose another folder")
     if not resume:
-        raise RecordsError(f"{folder} already contains results of this request. Resume it, or choose another folder")
+        raise StateError(f"{folder} already contains results of this request. Resume it, or choose another folder")
 
 
 def _write_value(value: object) -> str:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from mechdesign.base import _lazy
 from mechdesign.base._atomic import write_file
 from mechdesign.base._check import as_number, as_path, require_kind
-from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._version import __version__
 from mechdesign.runs._contestants import CONTESTANTS, Contestant, select_contestants
@@ -228,16 +227,16 @@ def run(
 
     Raises:
         InputError: If the suite or a solver is unknown, or a limit is out of range.
-        MissingDependencyError: If a named solver, or a package for the page or the processes, is not installed.
-        RecordsError: If the folder contains other files, or the results of another request.
+        MissingDependencyError: If a named solver is not installed.
+        StateError: If the folder contains other files, or the results of another request.
         ExportError: If a file cannot be written; finished rows are kept.
 
     Example:
         >>> run("small", ["auto"], "bench")  # doctest: +SKIP
     """
-    with explain_missing("a benchmark"):
-        from mechdesign.runs import _worker  # noqa: F401 - each row needs it
-        from mechdesign.runs._bench_page import write_report
+    from mechdesign.runs import _worker  # noqa: F401 - each row needs it
+    from mechdesign.runs._bench_page import write_report
+
     request = request_of(suite, solvers, time_limit=time_limit, memory=memory, threads=threads)
     store = Store(folder, request, resume=resume)
     total = len(request.identities)

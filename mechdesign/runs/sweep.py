@@ -11,7 +11,6 @@ from pathlib import Path
 
 from mechdesign.base import _lazy
 from mechdesign.base._check import as_integer
-from mechdesign.base._dependencies import explain_missing
 from mechdesign.base._errors import ExportError, InputError, MechdesignError
 from mechdesign.certify import _bundle as bundle
 from mechdesign.runs._engines import (
@@ -121,14 +120,13 @@ def run(
 
     Raises:
         SpecificationError: If a key or a value of any row is invalid; nothing has been run.
-        RecordsError: If the folder contains another sweep, another version or other files, or contains rows and
+        StateError: If the folder contains another sweep, another version or other files, or contains rows and
             `resume` is false, or the data changed during the run.
         InputError: If `dask` does not answer, or one of its workers has another version, or ``LOKY_MAX_CPU_COUNT`` is
             not a positive integer.
         ClusterError: If the cluster was lost.
         ExportError: If a row cannot be written, for example on a full disk; earlier rows are kept.
-        MissingDependencyError: If a package for the page, the locks or the engine is not installed; nothing has been
-            run.
+        MissingDependencyError: If the package of the cluster is not installed; nothing has been run.
 
     Example:
         >>> run("sweep.toml", "designs")  # doctest: +SKIP
@@ -138,8 +136,8 @@ def run(
         jobs = as_integer(jobs, "jobs", 1)
         if dask is not None:
             raise InputError("jobs", "cannot be combined with a Dask cluster", value=jobs)
-    with explain_missing("a sweep"):
-        from mechdesign.runs._sweep_page import write_report
+    from mechdesign.runs._sweep_page import write_report
+
     # joblib rejects an invalid limit even if `jobs` is given.
     most = 1 if jobs == 1 or dask is not None else count_processes()
     processes = jobs or most

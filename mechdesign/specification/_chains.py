@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._errors import InputError, SmoothedChainWarning, StepWarning
+from mechdesign.base._errors import InputError, InputWarning, SmoothedChainWarning
 from mechdesign.base._warnings import warn
 from mechdesign.data._chain_counts import counts_of
 from mechdesign.data._layout import withholding
@@ -59,7 +59,7 @@ class Transitions:
     def along(self, steps: Steps, source: Source) -> MarkovChain | VaryingChain:
         """Return the chain for all steps of a trace, or one chain for each step.
 
-        Raises `SpecificationError` if the chains do not match the times of the trace. Warns with `StepWarning` if the
+        Raises `SpecificationError` if the chains do not match the times of the trace. Warns with `InputWarning` if the
         chain was counted from data whose intervals differ from those of the trace.
         """
         self._check_interval(steps.interval, source)
@@ -95,7 +95,7 @@ class Transitions:
             warn(
                 f"{source}: the data have a median interval of {seconds_text(self.median)}, but the states of the "
                 f"trace are {seconds_text(interval)} apart: set every for equal steps",
-                StepWarning,
+                InputWarning,
                 stacklevel=2,
             )
 

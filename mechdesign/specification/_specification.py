@@ -318,7 +318,7 @@ class Specification:
             BudgetExceededError: The steps would exceed the budget of the ledger; nothing was released.
 
         Warns:
-            HistoryWarning: Prior, chain or policy were counted from data that may include the trace, and times are
+            InputWarning: Prior, chain or policy were counted from data that may include the trace, and times are
                 missing.
         """
         from mechdesign.specification._traces import release_trace

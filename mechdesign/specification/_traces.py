@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base._check import as_truth
 from mechdesign.base._deadline import Deadline, ProgressCallback
-from mechdesign.base._errors import BudgetExceededError, HistoryWarning, InputError, SpecificationError
+from mechdesign.base._errors import BudgetExceededError, InputError, InputWarning, SpecificationError
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._warnings import suppress_warnings, warn
 from mechdesign.certify._exact import exact_text
@@ -75,7 +75,7 @@ def compare_history(
         SpecificationError: Counted rows lie between the first and the last time of the trace.
 
     Warns:
-        HistoryWarning: Prior, chain or policy were counted from data, but the trace or the data have no times.
+        InputWarning: Prior, chain or policy were counted from data, but the trace or the data have no times.
     """
     as_truth(own_history, "own_history")
     origins = list(_origins(document, Source(folder=folder)))
@@ -109,7 +109,7 @@ def compare_history(
             f"{', '.join(counted)}: counted from data that may include the trace, which cannot be checked without "
             "times. Published costs and channels depend on these data. Give times to the trace and to the data, "
             'or state in [release] that the data do not include this person (history = "others")',
-            HistoryWarning,
+            InputWarning,
             stacklevel=3,
         )
     return History(counted, given, within)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, as_floats, read_only, require
 from mechdesign.base._check import as_generator, as_integer
-from mechdesign.base._errors import GraphWarning, InputError, TraceError
+from mechdesign.base._errors import InputError, InputWarning, StateError
 from mechdesign.base._locks import ProcessLock
 from mechdesign.base._warnings import warn
 from mechdesign.graphs._constraints import disconnected
@@ -47,7 +47,7 @@ class Trace:
 
     Threads may share a trace; calls of `step` and `observe` are serialised. After the first release of a trace, only
     one object in one process may continue the trace. A copy made by `copy`, pickling or a fork refuses to `step`
-    (`TraceError`), since it does not see the later releases of the original. The method `restart` makes a new trace
+    (`StateError`), since it does not see the later releases of the original. The method `restart` makes a new trace
     from a copy. Copies of a trace made before its first release are independent traces. Copies of a rehearsal, with
     `rng` and without a ledger, are always independent.
 
@@ -73,7 +73,7 @@ class Trace:
             positive probability, and other true states are an error.
         repair: The method of `mechdesign.graphs.repair` that protects states that the constrained domain disconnects
             and exposes; None leaves these states exposed. Over a domain of labels, which has no places, "area" adds no
-            edges, either; a `GraphWarning` says so where a state may lose its last edge.
+            edges, either; an `InputWarning` says so where a state may lose its last edge.
         repaired: The states that a repair protects. The value "disconnected" protects each state whose edges in the
             policy all lead to impossible states (PGLP, Definition 11). A state without an edge in the policy needs no
             protection (Lemma 1). With component hulls and with "lp", a state without an edge is released exactly,
@@ -164,7 +164,7 @@ class Trace:
             warn(
                 "a domain of labels has no places, so no repair adds edges: a state that loses its last edge, because "
                 "all its neighbours are impossible, is released as it is",
-                GraphWarning,
+                InputWarning,
                 stacklevel=2,
             )
 
@@ -248,7 +248,7 @@ class Trace:
         Raises:
             InputError: The state is unknown, or has probability zero and `delta` is None.
             BudgetExceededError: The release would exceed the budget of the ledger.
-            TraceError: This trace is a copy of a trace that has released states, or continues such a trace in a forked
+            StateError: This trace is a copy of a trace that has released states, or continues such a trace in a forked
                 process.
         """
         state = self._state(true_state)
@@ -294,10 +294,10 @@ class Trace:
         return Release(output, coordinates, posterior, log_likelihood, charged, entry=number)
 
     def _require_original(self) -> None:
-        """Raise `TraceError` if another object or process may continue this trace."""
+        """Raise `StateError` if another object or process may continue this trace."""
         if self._process not in (None, os.getpid()):
             where = "a copy of a trace" if self._process == _NO_PROCESS else "a trace in a forked process"
-            raise TraceError(
+            raise StateError(
                 f"{where} that has released states cannot step: it does not see the releases of the "
                 "original. Step the original, or make a new trace with restart(), which leaves this trace unchanged"
             )

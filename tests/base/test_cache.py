@@ -10,7 +10,6 @@ import scipy.sparse as sparse
 from rows import each_row
 
 from mechdesign.base import _cache as cache
-from mechdesign.errors import CacheWarning, ExportError
 from mechdesign.leakage import _loss as loss_module
 from mechdesign.leakage._loss import LossFunction
 
@@ -20,8 +19,8 @@ ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.array([1, 2], dtype=np.int6
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
-    return tmp_path / "cache"
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "above" / "cache"))
+    return tmp_path / "above" / "cache"
 
 
 @pytest.fixture(name="P")
@@ -29,65 +28,66 @@ def random_matrix() -> np.ndarray:
     return np.random.default_rng(0).dirichlet(np.ones(40), 40)
 
 
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
 def test_gives_back_what_was_stored(folder: Path) -> None:
-    assert cache.load("kind", KEY) is None
-    cache.store("kind", KEY, ARRAYS)
-    found = cache.load("kind", KEY)
+    assert cache.load(KEY) is None
+    cache.store(KEY, ARRAYS)
+    found = cache.load(KEY)
     assert found is not None
     assert set(found) == set(ARRAYS)
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(found[name], array)
         assert found[name].dtype == array.dtype
-    assert [path.name for path in (folder / "kind").iterdir()] == [f"{KEY}.npz"]
-
-
-def test_a_file_of_another_key_or_kind_is_not_taken(folder: Path) -> None:
-    cache.store("kind", KEY, ARRAYS)
-    path = cache.path_of("kind", KEY)
-    assert path is not None
-    path.rename(path.with_name("cd" * 32 + ".npz"))
-    assert cache.load("kind", "cd" * 32) is None
+    (path,) = folder.iterdir()
+    assert path.name == f"{KEY}.npz"
+    assert (mode(folder.parent), mode(folder), mode(path)) == (0o700, 0o700, 0o600)
+    assert cache.entries() == [(path, path.stat().st_size)]
 
 
 @pytest.mark.slow
 def test_damage_at_any_byte_is_noticed_or_harmless(folder: Path) -> None:
-    cache.store("kind", KEY, ARRAYS)
-    path = cache.path_of("kind", KEY)
-    assert path is not None
+    cache.store(KEY, ARRAYS)
+    path = folder / f"{KEY}.npz"
     content = path.read_bytes()
     for at in range(len(content)):
         path.write_bytes(content[:at] + bytes([content[at] ^ 0x41]) + content[at + 1 :])
-        cache.MEMORY.clear()
-        found = cache.load("kind", KEY)
+        found = cache.load(KEY)
         # Bytes of the archive's own bookkeeping may change without changing any array.
-        assert found is None or all(np.array_equal(found[name], ARRAYS[name]) for name in ARRAYS)
+        assert found is None or set(found) != set(ARRAYS) or all((found[name] == ARRAYS[name]).all() for name in ARRAYS)
     for length in range(0, len(content), 5):
         path.write_bytes(content[:length])
-        cache.MEMORY.clear()
-        assert cache.load("kind", KEY) is None
+        assert cache.load(KEY) is None
 
 
 def test_no_pickles(folder: Path) -> None:
-    with pytest.raises(TypeError, match="objects"):
-        cache.store("kind", KEY, {"a": np.array([None])})
-    path = cache.path_of("kind", KEY)
-    assert path is not None
-    folder.mkdir(0o700)
-    path.parent.mkdir(0o700)
-    np.savez(path, a=np.array([{}], dtype=object), content_digest=np.zeros(32, dtype=np.uint8))
-    assert cache.load("kind", KEY) is None
+    folder.mkdir(0o700, parents=True)
+    np.savez(folder / f"{KEY}.npz", a=np.array([{}], dtype=object))
+    assert cache.load(KEY) is None
 
 
-@each_row("value", ["off", "OFF", "0", "none"])
-def test_can_be_turning_off(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.VARIABLE, value)
-    assert cache.folder() is None
-    cache.store("kind", KEY, ARRAYS)
-    assert cache.load("kind", KEY) is None
+def test_off(folder: Path, P: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    LossFunction(P)
+    with cache.turning_off():
+        assert not LossFunction(P).cached
+        assert cache.entries() == []
+    assert LossFunction(P).cached
+    for value in ("off", "OFF", " off "):
+        monkeypatch.setenv(cache.VARIABLE, value)
+        assert cache.folder() is None
+        cache.store(KEY, ARRAYS)
+        assert cache.load(KEY) is None
+        assert cache.entries() == []
 
 
-def test_is_in_the_users_cache_directory_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(cache.VARIABLE, raising=False)
+def test_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv(cache.VARIABLE, "~/kept")
+    assert cache.folder() == tmp_path / "kept"
+    monkeypatch.delenv(cache.VARIABLE)
     folder = cache.folder()
     assert folder is not None
     assert "mechdesign" in folder.name
@@ -96,20 +96,75 @@ def test_is_in_the_users_cache_directory_by_default(monkeypatch: pytest.MonkeyPa
 def test_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, P: np.ndarray) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file" / "below"))
-    cache.store("kind", KEY, ARRAYS)
-    cache.MEMORY.clear()
-    assert cache.load("kind", KEY) is None
+    cache.store(KEY, ARRAYS)
+    assert cache.load(KEY) is None
     assert LossFunction(P)(1.0) == LossFunction(P, cache=False)(1.0)
 
 
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_loss_functions_are_shared(
-    folder: Path, P: np.ndarray, monkeypatch: pytest.MonkeyPatch, in_memory: bool
+def test_a_full_disk_loses_nothing(folder: Path, P: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cache, "write_file", full)
+    assert LossFunction(P)(1.0) == LossFunction(P, cache=False)(1.0)
+    assert cache.entries() == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="only POSIX says who can access a file")
+def test_a_folder_or_entry_that_is_not_its_owners_alone_is_not_used(
+    folder: Path, P: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    true = LossFunction(P, cache=False)
+    cache.store(true.digest, {"G": np.array([0.0]), "D": np.array([0.0]), "rest": np.array([1.0])})
+    path = folder / f"{true.digest}.npz"
+    # What lies in one's own folder is believed: the check is of who can write it.
+    assert LossFunction(P)(1.0) == 0 < true(1.0)
+    content = path.read_bytes()
+    for place, opened, closed in ((folder, 0o750, 0o700), (folder, 0o701, 0o700), (path, 0o606, 0o600)):
+        place.chmod(opened)
+        assert LossFunction(P, cache=True)(1.0) == true(1.0)
+        if place == folder:
+            assert (cache.folder(), cache.entries(), path.read_bytes()) == (None, [], content)
+        place.chmod(closed)
+    assert LossFunction(P)(1.0) == true(1.0)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert cache.folder() is None
+
+
+def test_an_entry_that_is_a_link_is_replaced_and_not_followed(folder: Path, tmp_path: Path) -> None:
+    cache.store(KEY, ARRAYS)
+    entry, moved = folder / f"{KEY}.npz", tmp_path / "moved"
+    entry.rename(moved)
+    content = moved.read_bytes()
+    entry.symlink_to(moved)
+    assert cache.load(KEY) is None
+    cache.store(KEY, {"x": np.zeros(2)})
+    assert moved.read_bytes() == content
+    assert not entry.is_symlink()
+
+
+def test_the_oldest_entries_make_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = []
+    for number in range(4):
+        cache.store(f"{number:064x}", ARRAYS)
+        paths.append(folder / f"{number:064x}.npz")
+        os.utime(paths[-1], (1000.0 + number, 1000.0 + number))
+    mine = folder / "mine.npz"
+    mine.write_bytes(b"mine")
+    size = paths[0].stat().st_size
+    assert [path for path, _ in cache.entries()] == paths
+    monkeypatch.setattr(cache, "_MAX_BYTES", 3 * size)
+    cache.store(KEY, ARRAYS)
+    assert [path for path, _ in cache.entries()] == [*paths[2:], folder / f"{KEY}.npz"]
+    monkeypatch.setattr(cache, "_MAX_BYTES", size - 1)
+    cache.store(KEY, ARRAYS)
+    assert cache.entries() == []
+    assert mine.exists()
+
+
+def test_loss_functions_are_shared(folder: Path, P: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     first = LossFunction(P)
     assert len(list(folder.rglob("*.npz"))) == 1
-    if not in_memory:
-        cache.MEMORY.clear()
 
     def fail(matrix: object) -> None:
         raise AssertionError("computed again")
@@ -133,11 +188,9 @@ def test_deleted_or_damaged_loss_functions_are_computed_again(folder: Path, P: n
             path.unlink()
         else:
             path.write_bytes(damaged)
-        cache.MEMORY.clear()
         assert LossFunction(P).lines == first.lines
         # A damaged file has been replaced.
-        cache.MEMORY.clear()
-        assert path.read_bytes() == content or cache.load("loss-function-1", first.digest) is not None
+        assert LossFunction(P).cached
 
 
 def test_another_matrix_is_another_file(folder: Path, P: np.ndarray) -> None:
@@ -159,11 +212,9 @@ def _store_and_load(seed: int) -> bool:
     P = np.random.default_rng(0).dirichlet(np.ones(40), 40)
     expected = LossFunction(P, cache=False).lines
     for _ in range(10):
-        cache.MEMORY.clear()
         if LossFunction(P).lines != expected:
             return False
-        path = cache.path_of("loss-function-1", LossFunction(P).digest)
-        if path is not None and seed % 2:
+        for path, _ in cache.entries() if seed % 2 else ():
             path.unlink(missing_ok=True)
     return True
 
@@ -172,7 +223,7 @@ def _store_and_load(seed: int) -> bool:
 def test_many_processes_at_once(folder: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         assert all(pool.map(_store_and_load, range(3)))
-    assert not list(folder.rglob("*.tmp"))
+    assert not list(folder.rglob("*.partial"))
 
 
 @each_row(
@@ -189,156 +240,11 @@ def test_many_processes_at_once(folder: Path) -> None:
 )
 def test_what_is_no_loss_function_is_computed_again(folder: Path, P: np.ndarray, arrays: dict) -> None:
     truth = LossFunction(P)
-    cache.store("loss-function-1", truth.digest, arrays)
+    cache.store(truth.digest, arrays)
     assert LossFunction(P).lines == truth.lines
-    found = cache.load("loss-function-1", truth.digest)
+    found = cache.load(truth.digest)
     assert found is not None
     assert found["G"].tolist() == [line.G for line in truth.lines]
-
-
-def test_the_home_folder_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    monkeypatch.setenv(cache.VARIABLE, "~/kept")
-    assert cache.folder() == tmp_path / "kept"
-
-
-def test_results_in_memory_are_found_without_the_disk(
-    folder: Path, P: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = LossFunction(P)
-    monkeypatch.setattr(cache, "_content", None)
-    monkeypatch.setattr(cache, "_is_ignored", None)
-    assert LossFunction(P).lines == first.lines
-
-
-def test_memory_keeps_the_results_used_last(folder: Path) -> None:
-    cache.MEMORY.clear()
-    for number in range(cache.MAX_REMEMBERED):
-        cache.store("kind", f"{number:064x}", ARRAYS)
-    assert cache.MEMORY.find(folder / "kind" / f"{0:064x}.npz") is not None
-    cache.store("kind", KEY, ARRAYS)
-    assert len(cache.MEMORY) == cache.MAX_REMEMBERED == 64
-    assert cache.MEMORY.find(folder / "kind" / f"{0:064x}.npz") is not None
-    assert cache.MEMORY.find(folder / "kind" / f"{1:064x}.npz") is None
-
-
-def test_results_in_memory_cannot_be_changed(folder: Path) -> None:
-    given = {"a": np.arange(3.0)}
-    cache.store("kind", KEY, given)
-    given["a"][0] = 7.0
-    found = cache.load("kind", KEY)
-    assert found is not None
-    assert found["a"].tolist() == [0.0, 1.0, 2.0]
-    assert not found["a"].flags.writeable
-
-
-def test_turning_off_inside_a_block(folder: Path, P: np.ndarray) -> None:
-    LossFunction(P)
-    with cache.turning_off():
-        assert not LossFunction(P).cached
-        assert cache.entries() == []
-        assert cache.clear() == ([], [])
-    assert LossFunction(P).cached
-
-
-def entry(folder: Path, number: int, age_s: float) -> Path:
-    """Store an entry with random content that was last used some seconds ago."""
-    key = f"{number:064x}"
-    cache.store(cache.KINDS[0], key, {"a": np.arange(100.0)})
-    path = folder / cache.KINDS[0] / f"{key}.npz"
-    past = path.stat().st_mtime - age_s
-    os.utime(path, (past, past))
-    return path
-
-
-def test_entries_are_listed_by_their_last_use(folder: Path) -> None:
-    older, newer = entry(folder, 1, 1000.0), entry(folder, 2, 500.0)
-    assert [each.path for each in cache.entries()] == [older, newer]
-    cache.MEMORY.clear()
-    assert cache.load(cache.KINDS[0], older.stem) is not None
-    assert [each.path for each in cache.entries()] == [newer, older]
-    assert all(each.size == each.path.stat().st_size for each in cache.entries())
-
-
-def test_clear_removes_known_entries_and_nothing_else(folder: Path, tmp_path: Path) -> None:
-    ours = entry(folder, 1, 0.0)
-    target = tmp_path / "mine.npz"
-    target.write_bytes(b"mine")
-    (folder / "notes.txt").write_text("mine")
-    (folder / "other-kind-9").mkdir()
-    (folder / "other-kind-9" / f"{KEY}.npz").write_bytes(b"")
-    (folder / cache.KINDS[0] / f"{KEY}.npz").symlink_to(target)
-    (folder / cache.KINDS[0] / "notes.txt").write_text("mine")
-    (folder / "limit-bytes").mkdir()
-    (folder / cache.KINDS[1]).symlink_to(tmp_path)
-    removed, left = cache.clear()
-    assert [each.path for each in removed] == [ours]
-    assert not ours.exists()
-    assert target.read_bytes() == b"mine"
-    assert {path.relative_to(folder).as_posix() for path in left} == {
-        "limit-bytes",
-        "notes.txt",
-        "other-kind-9",
-        cache.KINDS[1],
-        f"{cache.KINDS[0]}/{KEY}.npz",
-        f"{cache.KINDS[0]}/notes.txt",
-    }
-    assert len(cache.MEMORY) == 0
-
-
-def test_clear_removes_old_unfinished_files_only(folder: Path) -> None:
-    entry(folder, 1, 0.0)
-    place = folder / cache.KINDS[0]
-    old, new = (place / f".{KEY}.npz.{name}.partial" for name in ("0123abcd", "89ab0123"))
-    for path in (old, new):
-        path.write_bytes(b"half")
-    os.utime(old, (0.0, 0.0))
-    cache.clear()
-    assert (old.exists(), new.exists()) == (False, True)
-
-
-def test_a_limit_removes_the_entries_unused_for_longest(folder: Path) -> None:
-    paths = [entry(folder, number, 1000.0 - number) for number in range(4)]
-    size = paths[0].stat().st_size
-    removed = cache.set_limit(3 * size)
-    assert [each.path for each in removed] == paths[:1]
-    assert not paths[0].exists()
-    assert all(path.exists() for path in paths[1:])
-    fifth = entry(folder, 9, 0.0)
-    assert fifth.exists()
-    assert not paths[1].exists()
-    assert cache.read_limit() == 3 * size
-    cache.set_limit(None)
-    assert cache.read_limit() is None
-
-
-def test_an_entry_above_the_limit_does_not_stay(folder: Path) -> None:
-    cache.set_limit(10)
-    assert not entry_exists(folder)
-
-
-def entry_exists(folder: Path) -> bool:
-    cache.store(cache.KINDS[0], KEY, ARRAYS)
-    return (folder / cache.KINDS[0] / f"{KEY}.npz").exists()
-
-
-@each_row("content", [b"", b"x", b"-5", b"1e9", bytes(9)])
-def test_a_damaged_limit_is_no_limit(folder: Path, content: bytes) -> None:
-    cache.set_limit(10)
-    (folder / "limit-bytes").write_bytes(content)
-    assert cache.read_limit() is None
-    assert entry_exists(folder)
-
-
-def test_a_full_disk_loses_nothing(folder: Path, P: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*arguments: object, **options: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(cache, "write_file", full)
-    assert LossFunction(P)(1.0) == LossFunction(P, cache=False)(1.0)
-    assert LossFunction(P).cached
-    assert cache.entries() == []
 
 
 @pytest.mark.parametrize("n", [6, 40])
@@ -364,30 +270,3 @@ def test_large_sparse_matrices_keep_their_own_digest() -> None:
     assert as_sparse.digest != as_dense.digest
     alphas = np.array([0.01, 0.1, 1.0, 10.0])
     np.testing.assert_allclose(as_sparse(alphas), as_dense(alphas), rtol=1e-14, atol=1e-14)
-
-
-def test_a_folder_that_others_can_write_is_left_alone(folder: Path) -> None:
-    path = entry(folder, 1, 0.0)
-    old = path.with_name(f".{KEY}.npz.0123abcd.partial")
-    old.write_bytes(b"half")
-    os.utime(old, (0.0, 0.0))
-    folder.chmod(0o777)
-    cache._WARNED.discard(folder)
-    with pytest.warns(CacheWarning, match="it is ignored"):
-        assert cache.entries() == []
-    assert cache.clear() == ([], [])
-    with pytest.raises(ExportError, match="the limit is not stored"):
-        cache.set_limit(5)
-    assert path.exists()
-    assert old.exists()
-    folder.chmod(0o700)
-    assert len(cache.entries()) == 1
-
-
-def test_a_kind_behind_a_link_is_not_used(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir(0o700)
-    folder.mkdir(0o700)
-    (folder / "kind").symlink_to(tmp_path / "elsewhere")
-    with pytest.warns(CacheWarning, match="contains kind, which is a link"):
-        cache.store("kind", KEY, ARRAYS)
-    assert not list((tmp_path / "elsewhere").iterdir())

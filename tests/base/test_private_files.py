@@ -11,18 +11,15 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from rows import each_row
 
 import mechdesign as md
 from mechdesign.base import _atomic as atomic
-from mechdesign.base import _cache as cache
 from mechdesign.base._atomic import make_folder, replace_files, write_file
-from mechdesign.base._files import note_readers, read_own, why_not_above, why_not_own
-from mechdesign.errors import CacheWarning, ExportError, ExposedFileWarning
+from mechdesign.base._files import note_readers, read_own, why_not_own
+from mechdesign.errors import ExportError, ExposedFileWarning
 from mechdesign.leakage._accountant import Accountant
-from mechdesign.leakage._loss import LossFunction
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes are those of POSIX")
 
@@ -194,93 +191,6 @@ def test_who_can_write_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     root = os.stat("/")
     assert why_not_own(root) == "belongs to another user"
     assert (why_not_own(root, or_root=True) == "") == (root.st_uid == 0)
-
-
-def test_folders_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    above = tmp_path / "above"
-    above.mkdir()
-    for kept, fine in ((0o755, True), (0o775, True), (0o1777, True), (0o777, False), (0o707, False)):
-        above.chmod(kept)
-        assert (why_not_above(above / "none" / "cache") == "") is fine
-    (tmp_path / "link").symlink_to(above)
-    assert str(above) in why_not_above(tmp_path / "link" / "cache")
-    above.chmod(0o755)
-    if os.geteuid() == 0:
-        os.chown(above, 4321, -1)
-        assert "own" in why_not_above(above / "cache")
-        above.chmod(0o1755)
-        assert why_not_above(above / "cache") == ""
-
-
-P = 0.9 * np.eye(40) + 0.1 / 40
-LOWERED = {"G": np.array([0.0]), "D": np.array([0.0]), "rest": np.array([1.0])}
-
-
-@pytest.fixture(name="kept")
-def planted_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
-    """Return a cache that says of a matrix that it leaks less than it does, and where."""
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "above" / "cache"))
-    monkeypatch.setattr(cache, "_WARNED", set())
-    digest = _true().digest
-    cache.store("loss-function-1", digest, LOWERED)
-    # Another process stored it.
-    cache.MEMORY.clear()
-    return tmp_path / "above" / "cache", digest
-
-
-def _true() -> LossFunction:
-    if not _TRUE:
-        _TRUE.append(LossFunction(P, cache=False))
-    return _TRUE[0]
-
-
-_TRUE: list[LossFunction] = []
-
-
-def test_the_cache_is_its_owners_alone(kept: tuple[Path, str]) -> None:
-    folder, _ = kept
-    assert {mode(each) for each in (folder.parent, folder, *folder.iterdir())} == {0o700}
-    assert {mode(each) for each in folder.rglob("*.npz")} == {0o600}
-    # What lies in one's own folder is believed: the check is of who can write it.
-    assert LossFunction(P)(1.0) == 0 < _true()(1.0)
-
-
-@pytest.mark.parametrize(
-    ("name", "opened"),
-    [("", 0o777), ("", 0o720), ("loss-function-1", 0o702), ("entry", 0o606), ("entry", 0o620), ("..", 0o777)],
-)
-def test_a_cache_that_others_can_write_is_left_alone(kept: tuple[Path, str], name: str, opened: int) -> None:
-    folder, digest = kept
-    path = next(folder.rglob("*.npz")) if name == "entry" else folder / name
-    path.chmod(opened)
-    before = {each: each.read_bytes() for each in folder.rglob("*.npz")}
-    with pytest.warns(CacheWarning, match="[^,]; it is ignored.*chmod"):
-        assert LossFunction(P)(1.0) == _true()(1.0) > 0
-    # It is said once.
-    cache.MEMORY.clear()
-    assert cache.load("loss-function-1", digest) is None
-    cache.store("loss-function-1", digest, {"G": np.array([2.0])})
-    assert {each: each.read_bytes() for each in folder.rglob("*.npz")} == before
-    path.chmod(0o600 if name == "entry" else 0o700)
-    assert cache.load("loss-function-1", digest) is not None
-
-
-def test_the_cache_of_another_user_is_left_alone(kept: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    _, digest = kept
-    elsewhere(monkeypatch)
-    with pytest.warns(CacheWarning, match="own|another user"):
-        assert cache.load("loss-function-1", digest) is None
-
-
-def test_a_cache_of_an_earlier_version_and_one_that_is_new(kept: tuple[Path, str], tmp_path: Path) -> None:
-    folder, digest = kept
-    for each in (folder, folder / "loss-function-1"):
-        each.chmod(0o755)
-    next(folder.rglob("*.npz")).chmod(0o644)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert cache.load("loss-function-1", digest) is not None
-        assert cache.load("loss-function-1", "0" * 64) is None
 
 
 def test_a_state_that_others_can_write_is_refused(tmp_path: Path) -> None:

@@ -12,12 +12,10 @@ import sys
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 from cli_examples import assert_wrong_usage, run, well
 
 import mechdesign as md
-from mechdesign.base import _cache as cache
 from mechdesign.base._atomic import make_hidden_name, replace_files, write_file
 from mechdesign.base._files import find_output, write_output
 from mechdesign.base._locks import file_of
@@ -134,20 +132,6 @@ def test_what_is_the_packages_own_follows_no_link(monkeypatch, tmp_path):
             make()
     assert run("ledger", "new", "l.json", "--epsilon", "1").exit_code == 2
     assert not Path("elsewhere.json").exists()
-    # An entry of the cache: neither read nor written through.
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
-    cache.store("kind", "00", {"x": np.ones(2)})
-    entry = cache.path_of("kind", "00")
-    assert entry is not None
-    moved = tmp_path / "entry"
-    entry.rename(moved)
-    kept = moved.read_bytes()
-    entry.symlink_to(moved)
-    cache.MEMORY.clear()
-    assert cache.load("kind", "00") is None
-    cache.store("kind", "00", {"x": np.zeros(2)})
-    assert moved.read_bytes() == kept
-    assert not entry.is_symlink()
     # A temporary file of a set.
     Path("set").mkdir()
     Path("set/.a.partial").symlink_to(tmp_path / "precious")

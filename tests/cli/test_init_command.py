@@ -134,7 +134,7 @@ def test_the_box_crosses_the_meridian_of_180_degrees() -> None:
     assert_wrong_usage({"init points.csv --longitudes 180": "20 of 60 rows would be left out"})
 
 
-@pytest.mark.filterwarnings("always::mechdesign.errors.InterchangedWarning")
+@pytest.mark.filterwarnings("always::mechdesign.errors.InputWarning")
 def test_what_looks_wrong_in_data_is_told() -> None:
     zeros = "2 points are outside the box with a latitude or longitude of 0"
     assert zeros in init(CITY, [[0, 139.7], [35.6, 0]])[1]

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.errors import BudgetExceededError, HistoryWarning, InputError, SpecificationError, showing_values
+from mechdesign.errors import BudgetExceededError, InputError, InputWarning, SpecificationError, showing_values
 from mechdesign.report import _saving as saving
 from mechdesign.specification._specification import parse
 from mechdesign.traces._released import ReleasedTrace
@@ -174,14 +174,14 @@ def test_without_times_it_is_said(prior: str, transition: str, start: int | None
     Path("chain").mkdir()
     for name in ("forward.csv", "states.csv"):
         Path("chain", name).write_text((",".join(["0.25"] * 2 + ["0.125"] * 4) + "\n") * 6)
-    with pytest.warns(HistoryWarning, match="history = "):
+    with pytest.warns(InputWarning, match="history = "):
         found = release(prior, transition, start=start)
     said = found.history.to_json()["meaning"]
     assert "depend on the data that were counted" in said
     assert "which is unknown" in said
     assert NOTHING not in said
     with warnings.catch_warnings():
-        warnings.simplefilter("error", HistoryWarning)
+        warnings.simplefilter("error", InputWarning)
         assert TRUE in release(prior, transition, start=start, own_history=True).history.meaning
         stated = release(prior, transition, 'history = "others"', start=start)
     assert stated.history.to_json()["stated"] == "others"
@@ -289,7 +289,7 @@ def test_trajectories_and_visits_of_anchors_are_counted() -> None:
     release = { transition = { path = "P.csv" }, initial = { uniform = true } }
     """
     Path("P.csv").write_text((",".join(["0.25"] * 2 + ["0.125"] * 4) + "\n") * 6)
-    with pytest.warns(HistoryWarning):
+    with pytest.warns(InputWarning):
         found = parse(anchors).release([0, 1, 2])
     # What answers cost is counted in the visits, whatever is believed before the first step.
     assert found.history.counted == ("prior.visits",)
@@ -327,7 +327,7 @@ def test_a_counted_chain_is_known_by_its_counts_and_through_a_link() -> None:
     shutil.copy("chain/chain-counts.json", "copy")
     Path("P.csv").symlink_to("chain/forward.csv")
     for path in ("chain/forward.csv", "copy/P.csv", "P.csv"):
-        with pytest.warns(HistoryWarning, match="data that may include the trace"):
+        with pytest.warns(InputWarning, match="data that may include the trace"):
             found = release(transition=f'path = "{path}"')
         assert found.history.counted == ("release.transition.path",)
     # Alone it is a matrix of which nobody here knows where it is from.

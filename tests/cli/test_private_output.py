@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from cli_examples import assert_wrong_usage, well, write
 
-from mechdesign.base import _cache as cache
 from mechdesign.data import _bounds as bounds
 
 _TRACE = """
@@ -63,19 +62,6 @@ def test_true_states_and_chains_are_their_owners_alone(umask: int) -> None:
     assert modes("chain") == {0o644, 0o600}
     Path("in/mine/true.csv").chmod(0o644)
     assert well(*release).stderr.count("chmod 600 in/mine/true.csv") == 1
-
-
-@posix
-def test_a_cache_that_others_can_write_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv(cache.VARIABLE, str(folder))
-    monkeypatch.setattr(cache, "_WARNED", set())
-    folder.mkdir()
-    folder.chmod(0o777)
-    np.savetxt("P.csv", 0.9 * np.eye(40) + 0.1 / 40, delimiter=",")
-    result = well("leakage", "P.csv", "--forward", "P.csv", "--epsilon", 1, "--steps", 2)
-    assert result.stderr.count("is ignored") == 1
-    assert not list(folder.iterdir())
 
 
 def test_memory_raises_the_bound_of_packed_files(monkeypatch: pytest.MonkeyPatch) -> None:

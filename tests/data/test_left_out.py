@@ -18,7 +18,7 @@ from mechdesign.data._movement import Written, read_checkins, read_plt, read_poi
 from mechdesign.data._states import as_steps
 from mechdesign.data._text import read_columns, read_numbers
 from mechdesign.data._times import Clock
-from mechdesign.errors import InputError, LeftOutWarning, MissingTimeWarning, RecognisedWarning, SpecificationError
+from mechdesign.errors import InputError, InputWarning, RecognisedWarning, SpecificationError
 from mechdesign.specification._specification import parse
 from mechdesign.specification._table_specification import parse as parse_release
 
@@ -101,8 +101,7 @@ def test_one_bad_row_is_left_out_and_counted(tmp_path: Path, reason: str, packed
     found = read_points(path, "user", "latitude", longitude="longitude", time="time", trace=None, delimiter=",")
     assert found.said() == (f"1 row {reason} is left out",)
     assert sum(map(len, found.traces)) == 30
-    kind = MissingTimeWarning if reason == "without a time" else LeftOutWarning
-    with pytest.warns(kind, match="1 row"):
+    with pytest.warns(InputWarning, match="1 row"):
         read_checkins(path, time="time")
     with pytest.raises(InputError, match=r"line 17: .*1 of 31 rows would be left out: 1 with"):
         read_checkins(path, time="time", missing=0.03)
@@ -142,7 +141,7 @@ def test_where_latitudes_are_longitudes_it_is_said(tmp_path: Path, line: str, sa
         read_checkins(path, time="time")
     assert ("latitude and longitude look interchanged" in str(raised.value)) == said
     # Within the share there is no error.
-    with pytest.warns(LeftOutWarning, match="2 rows with a latitude beyond 90 degrees"):
+    with pytest.warns(InputWarning, match="2 rows with a latitude beyond 90 degrees"):
         read_checkins(path, time="time", missing=0.1)
 
 
@@ -166,7 +165,7 @@ def test_a_bad_point_a_hidden_file_and_an_empty_one_do_not_end_a_folder(tmp_path
 
 def test_keys_of_places_that_are_unknown_are_counted(tmp_path: Path) -> None:
     path = write(tmp_path / "c.csv", "user,place", *["u,a"] * 19, "u,b")
-    with pytest.warns(LeftOutWarning, match="1 row with a place that the table of places lacks"):
+    with pytest.warns(InputWarning, match="1 row with a place that the table of places lacks"):
         read_checkins(path, place="place", places={"a": (1.0, 2.0)})
 
 
@@ -184,14 +183,14 @@ def test_longitudes_to_360_degrees_are_recognised_and_said(tmp_path: Path) -> No
     np.testing.assert_allclose(trace.longitude, [177.5, 179.9, -179.9, -178, 0], atol=1e-9)
     (trace,) = read_checkins(path, longitudes="360")
     assert trace.longitude[3] == -178
-    with pytest.warns(LeftOutWarning, match="3 rows with a longitude beyond 180"):
+    with pytest.warns(InputWarning, match="3 rows with a longitude beyond 180"):
         (trace,) = read_checkins(path, longitudes="180", missing=0.6)
     assert trace.longitude.tolist() == [177.5, 179.9]
 
 
 def test_beside_negative_longitudes_those_beyond_180_are_none(tmp_path: Path) -> None:
     path = with_longitudes(tmp_path / "c.csv", *[-74.0] * 30, 285.7)
-    with pytest.warns(LeftOutWarning, match="1 row with a longitude beyond 180"):
+    with pytest.warns(InputWarning, match="1 row with a longitude beyond 180"):
         assert len(read_checkins(path)[0]) == 30
     with pytest.raises(InputError, match=r'line 32: longitude is out of range.*longitudes = "360"'):
         read_checkins(path, missing=0.03)

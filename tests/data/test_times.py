@@ -18,7 +18,7 @@ from mechdesign.data._movement import Written, read_checkins, read_points
 from mechdesign.data._states import as_steps
 from mechdesign.data._times import Clock, find_times, order_of
 from mechdesign.data._trajectories import Trajectory
-from mechdesign.errors import InputError, MissingTimeWarning
+from mechdesign.errors import InputError, InputWarning
 from mechdesign.model._domain import Domain
 
 NEXT_YEAR = datetime.now(UTC).year + 1
@@ -264,7 +264,7 @@ def test_rows_without_a_time_are_left_out_and_counted(tmp_path: Path) -> None:
     assert (found.left_out.of("u"), found.left_out.of("v")) == ({"without a time": 2}, {"without a time": 1})
     (trace,) = found.traces
     assert trace.latitude.tolist() == [48.14, 48.12, 48.1]
-    with pytest.warns(MissingTimeWarning, match=r"c\.csv: 3 rows without a time are left out"):
+    with pytest.warns(InputWarning, match=r"c\.csv: 3 rows without a time are left out"):
         read_checkins(path, time="time", missing=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -273,10 +273,10 @@ def test_rows_without_a_time_are_left_out_and_counted(tmp_path: Path) -> None:
 
 def test_the_date_may_stand_in_a_column_of_its_own(tmp_path: Path) -> None:
     path = table(tmp_path / "c.csv", "user,day,hour,latitude,longitude", "u,2022-5-2,7:05 PM,1,2", "u,2022-5-1,,1,2")
-    with pytest.warns(MissingTimeWarning, match="1 row without a time is left out"):
+    with pytest.warns(InputWarning, match="1 row without a time is left out"):
         (trace,) = read_checkins(path, time="hour", date="day", missing=0.5)
     assert [str(time) for time in trace.time] == ["2022-05-02T19:05:00"]
-    with pytest.warns(MissingTimeWarning):
+    with pytest.warns(InputWarning):
         again = read_checkins(path, time="hour", date="day", time_format="%Y-%d-%m %I:%M %p", missing=0.5)
     assert str(again[0].time[0]) == "2022-02-05T19:05:00"
     with pytest.raises(InputError, match="line 2: hour is not a time: it has no day"):

@@ -18,7 +18,7 @@ import mechdesign as md
 from mechdesign.data._degrees import possible_longitudes, within_180
 from mechdesign.data._movement import read_checkins, read_places, read_plt
 from mechdesign.data._trajectories import Trajectory, Visits, to_grid
-from mechdesign.errors import InputError, InterchangedWarning
+from mechdesign.errors import InputError, InputWarning
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._prior import Prior
@@ -501,7 +501,7 @@ def table(tmp_path):
 
 
 def test_columns_that_are_interchanged_warn(table):
-    with pytest.warns(InterchangedWarning, match="visits.csv: all points are south of 60 degrees south"):
+    with pytest.warns(InputWarning, match="visits.csv: all points are south of 60 degrees south"):
         md.data.read_checkins(table, latitude="lon", longitude="lat")
     assert len(md.data.read_checkins(table, latitude="lat", longitude="lon")) == 1
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.errors import InputError, MissingDependencyError, UnknownNameError
+from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.synthesis.formats import FORMATS, Exported, Format, format_of, register
 
 # --8<-- [start:format]
@@ -89,5 +89,5 @@ def test_names_are_unique_and_what_is_not_registered_is_an_error() -> None:
     with pytest.raises(InputError, match="format: is not a Format"):
         register("dot")  # type: ignore[arg-type]
     assert format_of("a.GV") is DOT
-    with pytest.raises(UnknownNameError, match=r"format: is not known; found 'dott'.*Did you mean dot\?"):
+    with pytest.raises(InputError, match=r"format: is not known; found 'dott'.*Did you mean dot\?"):
         FORMATS["dott"]

@@ -16,7 +16,7 @@ from scipy import sparse
 
 import mechdesign as md
 from mechdesign import graphs
-from mechdesign.errors import GraphWarning, InputError
+from mechdesign.errors import InputError, InputWarning
 from mechdesign.graphs._builders import check_graph, edge_array
 from mechdesign.measures import _utility as metrics
 
@@ -53,10 +53,10 @@ def blocks_join_what_is_together(columns: int, rows: int, k: int | tuple[int, in
         (r, c), (s, d) = divmod(i, columns), divmod(j, columns)
         return (r // high, c // wide) == (s // high, d // wide)
 
-    with pytest.warns(GraphWarning) if k == 1 else contextlib.nullcontext():
+    with pytest.warns(InputWarning) if k == 1 else contextlib.nullcontext():
         graph = graphs.blocks(domain, k)
     assert edges(graph) == pairs_where(columns * rows, together)
-    with pytest.warns(GraphWarning) if k == 1 else contextlib.nullcontext():
+    with pytest.warns(InputWarning) if k == 1 else contextlib.nullcontext():
         assert edges(graphs.blocks(domain.cells, k)) == edges(graph)
 
 
@@ -97,7 +97,7 @@ def test_threshold_is_exact_at_the_bound(seed: int) -> None:
     # What rounding may have lengthened is within, and twice as much is not.
     for bound in (r, np.nextafter(r, 0), np.nextafter(r, 9), r * (1 - 2.1e-9), r * (1 + 2.1e-9)):
         expected = pairs_where(12, lambda i, j, bound=bound: distance[i, j] <= bound * (1 + 1e-9) + 1e-15)
-        with contextlib.nullcontext() if expected else pytest.warns(GraphWarning):
+        with contextlib.nullcontext() if expected else pytest.warns(InputWarning):
             assert edges(graphs.threshold(points, float(bound))) == expected
     found = md.distances.pairs_within(points, r)
     assert found.tolist() == sorted(found.tolist())
@@ -388,7 +388,7 @@ def test_a_graph_without_an_edge_warns() -> None:
         lambda: graphs.transitions(np.eye(3)),
         lambda: graphs.attribute([("a", 1), ("b", 2)]),
     ):
-        with pytest.warns(GraphWarning, match=r"^the policy graph of \d secrets has no edge: .* It protects nothing$"):
+        with pytest.warns(InputWarning, match=r"^the policy graph of \d secrets has no edge: .* It protects nothing$"):
             assert not build().edges
     # One secret has nobody to be joined to, and an empty list asks for no edge.
     assert not graphs.threshold([[1.0]], 1).edges

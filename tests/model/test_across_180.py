@@ -11,7 +11,7 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.data._trajectories import Trajectory, to_grid
-from mechdesign.errors import InputError, InterchangedWarning
+from mechdesign.errors import InputError, InputWarning
 from mechdesign.model._answers import sample_at
 from mechdesign.model._domain import BoundingBox, Domain
 from mechdesign.model._locate import Lattice, wrap_longitudes
@@ -153,7 +153,7 @@ def test_a_box_in_the_antarctic_is_doubted(box: tuple[float, float, float, float
         lambda: Domain.from_coordinates([south, north], [west, east]),
     ):
         if warned:
-            with pytest.warns(InterchangedWarning, match="look interchanged"):
+            with pytest.warns(InputWarning, match="look interchanged"):
                 make()
         else:
             with warnings.catch_warnings():
@@ -163,7 +163,7 @@ def test_a_box_in_the_antarctic_is_doubted(box: tuple[float, float, float, float
 
 @each_row("made", [md.Domain.geographic_grid, md.Domain.geographic_anchors])
 def test_a_box_as_west_south_east_north_warns(made):
-    with pytest.warns(InterchangedWarning, match="look like west, south, east and north"):
+    with pytest.warns(InputWarning, match="look like west, south, east and north"):
         made(3, 3, -74.02, 40.70, -73.92, 40.80)
 
 

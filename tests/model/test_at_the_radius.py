@@ -15,7 +15,7 @@ import mechdesign as md
 from mechdesign import graphs
 from mechdesign import specification as spec
 from mechdesign.certify._stated import Stated
-from mechdesign.errors import GraphWarning, InputError
+from mechdesign.errors import InputError, InputWarning
 
 STREET = md.Domain.grid(columns=10, rows=1, width=1.0, height=0.1, unit="km")
 # What floats alone give between the centres of such cells: 0.10000000000000003 for two of them.
@@ -40,7 +40,7 @@ def test_points_far_from_the_origin_and_both_sides_of_the_margin():
     far = sum((at_the_radius.far(rng) for _ in range(3)), Counter())
     assert at_the_radius.wrong(far) == 0
     assert all(far[f"{name}: pairs owed"] > 1000 for name in ("decimals", "products", "running sums"))
-    with pytest.warns(GraphWarning, match="3 secrets has no edge: no two secrets are within"):
+    with pytest.warns(InputWarning, match="3 secrets has no edge: no two secrets are within"):
         sides = sum((at_the_radius.margins(rng) for _ in range(10)), Counter())
     assert at_the_radius.wrong(sides) == 0
     for name in ("matrix", "points"):

@@ -276,7 +276,7 @@ def boxes(draw):
     return south, north, west, min(west + width, 180.0)
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.InterchangedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.InputWarning")
 @FEW
 @given(boxes(), st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=4))
 def test_the_plane_distance_never_exceeds_the_great_circle(box, inside):

@@ -19,7 +19,7 @@ from mechdesign.cli import main
 from mechdesign.errors import (
     CertificateError,
     InfeasibleError,
-    PriorWarning,
+    InputWarning,
     RevealedWarning,
     SpecificationError,
 )
@@ -200,7 +200,7 @@ def test_just_inside_and_just_outside_the_largest_floor():
 def test_mass_where_the_prior_of_the_problem_has_none_is_said():
     requirement = md.DistortionPrivacy(0.5, HAMMING, prior=md.Prior.uniform(4))
     with pytest.warns(
-        PriorWarning, match=r"^requirements\[0\].prior: gives probability 0\.5 to 2 secret\(s\) with probability 0"
+        InputWarning, match=r"^requirements\[0\].prior: gives probability 0\.5 to 2 secret\(s\) with probability 0"
     ):
         problem = md.Problem([0.5, 0.5, 0.0, 0.0], HAMMING, [requirement])
     # What the warning says comes true: the floor costs nothing, and the two secrets that occur are told.

@@ -11,7 +11,7 @@ from sweep_examples import LISTS, TABLES, sweep, values
 import mechdesign as md
 import mechdesign.base._atomic
 from mechdesign.certify import _bundle as bundle
-from mechdesign.errors import ExportError, RecordsError
+from mechdesign.errors import ExportError, StateError
 from mechdesign.runs import _engines as local
 from mechdesign.runs._engines import solve
 from mechdesign.runs._store import State
@@ -95,7 +95,7 @@ def test_finished_rows_are_never_run_again(tmp_path, monkeypatch):
     run(sweep(), tmp_path, jobs=1)
     before = values(tmp_path)
     stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "rows").iterdir()}
-    with pytest.raises(RecordsError, match="Resume it"):
+    with pytest.raises(StateError, match="Resume it"):
         run(sweep(), tmp_path, jobs=1)
     run(sweep(), tmp_path, jobs=1, resume=True)
     assert len(calls) == len(set(calls)) == 8
@@ -151,11 +151,11 @@ def test_a_changed_specification_or_solver_is_refused(tmp_path, monkeypatch):
         (LISTS, TABLES.replace("4, 3", "3, 4"), r"prior\.counts was \[4, 3, 2, 1\] and is now \[3, 4"),
         (ZIP, TABLES, "sweep.mode"),
     ):
-        with pytest.raises(RecordsError, match=said) as raised:
+        with pytest.raises(StateError, match=said) as raised:
             run(sweep(lists, tables), tmp_path, jobs=1, resume=True)
         assert "Choose another folder" in str(raised.value)
     monkeypatch.setattr("mechdesign.runs._tasks.find_version", lambda name: "99")
-    with pytest.raises(RecordsError, match=r"version of numpy was .* and is now \"99\""):
+    with pytest.raises(StateError, match=r"version of numpy was .* and is now \"99\""):
         run(sweep(), tmp_path, jobs=1, resume=True)
 
 
@@ -168,10 +168,10 @@ def test_data_that_change_meanwhile_end_the_sweep(tmp_path):
             (tmp_path / "n.csv").write_text("n\n4\n3\n2\n2\n")
 
     asked = sweep('"privacy.0.epsilon" = [1, 2, 3, 4]', tables, tmp_path)
-    with pytest.raises(RecordsError, match=r"n\.csv has changed since"):
+    with pytest.raises(StateError, match=r"n\.csv has changed since"):
         run(asked, tmp_path / "out", jobs=1, progress=change)
     assert len(values(tmp_path / "out")) == 2
-    with pytest.raises(RecordsError, match=r"contents of n\.csv"):
+    with pytest.raises(StateError, match=r"contents of n\.csv"):
         run(asked, tmp_path / "out", jobs=1, resume=True)
     (tmp_path / "n.csv").write_text("n\n4\n3\n2\n1\n")
     assert len(run(asked, tmp_path / "out", jobs=1, resume=True).rows) == 4

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.errors import RecordsError
+from mechdesign.errors import StateError
 from mechdesign.runs import _worker as worker
 from mechdesign.runs import bench as suites
 from mechdesign.runs._worker import run_in_worker
@@ -100,9 +100,9 @@ def test_a_run_can_be_resumed_and_gives_the_same_rows(tiny, tmp_path):
     with pytest.raises(StopError):
         md.bench.run("tiny", ["auto", "highs-simplex"], tmp_path, progress=stop)
     assert len(stable(tmp_path)) == 1
-    with pytest.raises(RecordsError, match="Resume it"):
+    with pytest.raises(StateError, match="Resume it"):
         md.bench.run("tiny", ["auto", "highs-simplex"], tmp_path)
-    with pytest.raises(RecordsError, match="contestants was"):
+    with pytest.raises(StateError, match="contestants was"):
         md.bench.run("tiny", ["auto"], tmp_path, resume=True)
     found = md.bench.run("tiny", ["auto", "highs-simplex"], tmp_path, resume=True)
     assert found.missing == 0

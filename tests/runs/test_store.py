@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign.base._atomic
-from mechdesign.errors import ExportError, InputError, RecordsError
+from mechdesign.errors import ExportError, InputError, StateError
 from mechdesign.runs._identity import environment, identity
 from mechdesign.runs._store import _MANIFEST, Request, Row, State, Store
 
@@ -117,26 +117,26 @@ def test_another_request_or_no_manifest_is_refused(tmp_path):
         (request(kind="sweep"), "of kind bench, not sweep"),
         (request(version=2), "of version 1, not 2"),
     ):
-        with pytest.raises(RecordsError, match=said):
+        with pytest.raises(StateError, match=said):
             Store(tmp_path, other, resume=True)
-    with pytest.raises(RecordsError, match="Resume it"):
+    with pytest.raises(StateError, match="Resume it"):
         Store(tmp_path, request())
     assert Store(tmp_path, request(), resume=True).missing()
     manifest = json.loads((tmp_path / _MANIFEST).read_text())
     (tmp_path / _MANIFEST).write_text(json.dumps(manifest | {"package": "0.0.1"}))
-    with pytest.raises(RecordsError, match=r"made by mechdesign 0\.0\.1"):
+    with pytest.raises(StateError, match=r"made by mechdesign 0\.0\.1"):
         Store(tmp_path, request(), resume=True)
     for content in ("{", "[]", '{"schema": "other/1"}'):
         (tmp_path / _MANIFEST).write_text(content)
-        with pytest.raises(RecordsError, match=_MANIFEST):
+        with pytest.raises(StateError, match=_MANIFEST):
             Store(tmp_path, request(), resume=True)
 
 
 def test_a_folder_of_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(RecordsError, match=r"thesis\.tex"):
+    with pytest.raises(StateError, match=r"thesis\.tex"):
         Store(tmp_path, request())
-    with pytest.raises(RecordsError, match="is a file"):
+    with pytest.raises(StateError, match="is a file"):
         Store(tmp_path / "thesis.tex", request())
 
 
@@ -147,11 +147,11 @@ def test_a_damaged_row_is_named(tmp_path):
     whole = path.read_bytes()
     for content in (b"", b"{", b"[]", b'{"identity": "x"}'):
         path.write_bytes(content)
-        with pytest.raises(RecordsError, match=path.name):
+        with pytest.raises(StateError, match=path.name):
             store.missing()
     path.write_bytes(whole)
     path.rename(path.with_name(identity({"number": 2}) + ".json"))
-    with pytest.raises(RecordsError, match="another description"):
+    with pytest.raises(StateError, match="another description"):
         list(store.rows())
 
 

@@ -12,7 +12,7 @@ from rows import each_row
 
 from mechdesign import specification as spec
 from mechdesign.data._states import Steps
-from mechdesign.errors import SpecificationError, StepWarning
+from mechdesign.errors import InputWarning, SpecificationError
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
@@ -88,7 +88,7 @@ def test_a_chain_and_a_trace_of_other_steps(folder: Path) -> None:
     assert raised.value.path == "release.transition.every"
     # A trace without times is assumed to have the same steps as the chain.
     assert len(given.release([0, 1], seed=1).releases) == 2
-    with pytest.warns(StepWarning, match="median interval of 55 s"):
+    with pytest.warns(InputWarning, match="median interval of 55 s"):
         read(folder, "estimated = true, smoothing = 1").release(trace(0, 300, 600), seed=1)
 
 

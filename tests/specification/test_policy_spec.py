@@ -11,7 +11,7 @@ from spec_examples import BOX, GRID, LABELS, UNIFORM, assert_refused_texts
 from mechdesign import specification as spec
 from mechdesign.data._movement import read_plt
 from mechdesign.data._trajectories import to_grid
-from mechdesign.errors import GraphWarning, SpecificationError
+from mechdesign.errors import InputWarning, SpecificationError
 from mechdesign.graphs._builders import edge_array
 from mechdesign.model._markov import MarkovChain
 
@@ -80,7 +80,7 @@ def test_transitions_from_the_data_of_the_prior(folder):
     # Steps lead from 0 to 1 and 3, and from 1 to 0; no step leaves 2 or 3.
     assert edges(read(folder, "transitions = { estimated = true }", BOX, CHECKINS).policy.graph) == [(1, 3)]
     named = 'transitions = { checkins = { path = "c.csv", user = "u", latitude = "a", longitude = "o", only = 2 } }'
-    with pytest.warns(GraphWarning, match="4 secrets has no edge: no state has transitions to two different states"):
+    with pytest.warns(InputWarning, match="4 secrets has no edge: no state has transitions to two different states"):
         assert edges(read(folder, named, BOX).policy.graph) == []
 
 

@@ -17,7 +17,7 @@ from rows import each_row
 import mechdesign as md
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._stated import Stated
-from mechdesign.errors import InfeasibleError, InputError, PriorWarning
+from mechdesign.errors import InfeasibleError, InputError, InputWarning
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.report import _saving as saving
@@ -121,7 +121,7 @@ def test_parts_with_disjoint_answers_share_a_floor_with_its_own_prior(prior: np.
 def test_a_floor_on_a_part_of_probability_zero_needs_one_program() -> None:
     never = np.array([0.6, 0.4, 0.0, 0.0])
     near = ratios(Fraction(3), [[0, 1], [1, 0], [2, 3], [3, 2]])
-    with pytest.warns(PriorWarning):
+    with pytest.warns(InputWarning):
         problem = md.Problem(never, FORBIDDEN, [near, doubt("0.3")])
     made = md.design(problem)
     assert made.certificate.cost == pytest.approx(least(problem), rel=1e-7, abs=1e-9)

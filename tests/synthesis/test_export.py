@@ -15,7 +15,7 @@ from rows import each_row
 import mechdesign as md
 from mechdesign.base._atomic import write_file
 from mechdesign.certify import _bundle as bundle
-from mechdesign.errors import CertificateError, ExportError, InputError, MissingDependencyError, UnknownNameError
+from mechdesign.errors import CertificateError, ExportError, InputError, MissingDependencyError
 from mechdesign.model._channel import EXPONENT
 from mechdesign.synthesis import _bundle as table
 from mechdesign.synthesis._folders import check_target
@@ -207,7 +207,7 @@ def test_a_format_is_found_by_its_name_and_by_the_ending_of_a_file():
     assert format_of("city.PARQUET") is FORMATS["parquet"]
     with pytest.raises(InputError, match=r"has no known ending; found 'city.xml'.* \.csv, "):
         format_of("city.xml")
-    with pytest.raises(UnknownNameError, match=r"format: is not known; found 'parket'.*Did you mean parquet"):
+    with pytest.raises(InputError, match=r"format: is not known; found 'parket'.*Did you mean parquet"):
         FORMATS["parket"]
 
 

@@ -18,7 +18,7 @@ from trace_examples import ring, strip
 
 import mechdesign as md
 from mechdesign.certify import _certificate as certificate
-from mechdesign.errors import BudgetExceededError, InputError, LedgerError, TraceError
+from mechdesign.errors import BudgetExceededError, InputError, LedgerError, StateError
 from mechdesign.traces import _stage as stages
 from mechdesign.traces._trace import Trace
 
@@ -36,7 +36,7 @@ def raised(work: Callable[[], object]) -> int:
     """Return 1 where a trace does not go on, 2 where a ledger refuses, and 0 otherwise."""
     try:
         work()
-    except TraceError:
+    except StateError:
         return 1
     except LedgerError:
         return 2
@@ -104,7 +104,7 @@ def test_a_copy_of_a_trace_that_has_released_does_not_step(mechanism: str, tmp_p
             early.step(1)
             late = copied(trace)
             for _ in range(2):
-                with pytest.raises(TraceError, match="restart"):
+                with pytest.raises(StateError, match="restart"):
                     late.step(1)
                 late = copied(late)
             np.testing.assert_array_equal(late.belief, trace.belief)

@@ -15,7 +15,7 @@ from refusals import Mistake, assert_refused
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.errors import GraphWarning
+from mechdesign.errors import InputWarning
 
 TOWN = md.Domain.from_labels(["home", "work", "gym", "pub"])
 CHAIN = md.MarkovChain([[0.6, 0.3, 0.1, 0.0], [0.4, 0.3, 0.2, 0.1], [0.5, 0.3, 0.1, 0.1], [0.9, 0.0, 0.0, 0.1]])
@@ -53,7 +53,7 @@ def test_the_belief_follows_bayes_rule() -> None:
 
 
 def test_the_default_repair_is_left_out_and_said() -> None:
-    with pytest.warns(GraphWarning, match="a state that loses its last edge") as heard:
+    with pytest.warns(InputWarning, match="a state that loses its last edge") as heard:
         assert trace(repair="area").step(0).stage.repair is None
     assert heard[0].filename == __file__
     assert "repair=" not in str(heard[0].message)
@@ -77,7 +77,7 @@ def test_the_left_out_repair_is_said_only_where_a_state_may_lose_its_last_edge()
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
             md.traces.Trace(TOWN, graph, 1, chain, initial, "exponential", cost=COST, rng=1)
-        assert [each.category for each in heard] == [GraphWarning] * said, (graph.edges, chain, initial)
+        assert [each.category for each in heard] == [InputWarning] * said, (graph.edges, chain, initial)
 
 
 def test_exposed_states_are_those_without_an_edge() -> None:
