@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.base import _machine as control_groups
 from mechdesign.base import _machine as processors
 from mechdesign.certify import _privacy as privacy
 from mechdesign.errors import SolverError
@@ -30,45 +30,18 @@ def without_threads(monkeypatch, after: int = 0) -> None:
     monkeypatch.setattr(threading, "_start_new_thread", refuse)
 
 
-def test_processors_are_those_that_the_process_is_bound_to(monkeypatch, tmp_path):
-    monkeypatch.setattr(control_groups, "_GROUPS", tmp_path)
-    monkeypatch.setattr(control_groups, "_OWN", tmp_path / "own")
-    (tmp_path / "own").write_text("0::/\n")
-    monkeypatch.setattr(processors, "_count_usable", lambda: 3)
-    monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    assert processors.count_processors() == 3
-    (tmp_path / "cpu.max").write_text("150000 100000")
-    assert processors.count_processors() == 2
-
-
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no process can be bound here")
 def test_a_bound_process_counts_its_own(monkeypatch):
-    monkeypatch.delattr(os, "process_cpu_count", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5})
     assert processors.count_processors() == 1
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({}, []),
-        ({"cpu.max": "max 100000"}, []),
-        ({"cpu.max": "50000 100000"}, [0.5]),
-        ({"cpu.max": "nonsense"}, []),
-        ({"cpu.max": "400000 100000", "a/cpu.max": "max 100000", "a/b/cpu.max": "100000 100000"}, [1.0, 4.0]),
-        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, []),
-        ({"cpu/cpu.cfs_quota_us": "250000", "cpu/cpu.cfs_period_us": "100000"}, [2.5]),
-        ({"cpu/old/job/cpu.cfs_quota_us": "100000", "cpu/old/job/cpu.cfs_period_us": "100000"}, [1.0]),
-    ],
-)
-def test_quotas_of_control_groups(monkeypatch, tmp_path, files, expected):
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    (tmp_path / "own").write_text("2:memory:/x\n1:cpu,cpuacct:/old/job\n0::/a/b\n")
-    monkeypatch.setattr(control_groups, "_GROUPS", tmp_path)
-    monkeypatch.setattr(control_groups, "_OWN", tmp_path / "own")
-    assert list(processors._quotas()) == expected
+    # Without joblib, and with a variable that joblib rejects.
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 5, 7})
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "many")
+    assert processors.count_processors() == 3
+    monkeypatch.setitem(sys.modules, "joblib.externals.loky", None)
+    assert processors.count_processors() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert processors.count_processors() == os.cpu_count()
 
 
 def test_threads_are_those_that_the_system_starts(monkeypatch):

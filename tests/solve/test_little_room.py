@@ -1,4 +1,4 @@
-"""Memory: addresses that are never filled, a proof without room, and children that do not end."""
+"""A proof without room, and children that do not end."""
 
 from __future__ import annotations
 
@@ -10,52 +10,14 @@ from pathlib import Path
 import pytest
 
 import mechdesign as md
-from mechdesign.base import _machine as machine
 from mechdesign.base import _process as process
 from mechdesign.errors import BracketWarning, SolverError
 from mechdesign.solve import _apart as apart
-from mechdesign.solve._blocks import memory
 from mechdesign.synthesis import _design as designs
 
-resource = pytest.importorskip("resource")
 DOMAIN = md.Domain.grid(columns=4, rows=3, width=4.0, height=3.0)
 DISTANCE = md.distances.euclidean(DOMAIN)
 PROBLEM = md.Problem(md.Prior.uniform(12), DISTANCE, [md.MetricPrivacy(1, DISTANCE)])
-
-
-def test_addresses_that_are_never_filled_count_under_a_limit_of_addresses(tmp_path: Path, monkeypatch) -> None:
-    page, limit = os.sysconf("SC_PAGE_SIZE"), 2**30
-    (tmp_path / "self").mkdir()
-    monkeypatch.setattr(machine, "_PROC", tmp_path)
-    monkeypatch.setattr(machine, "_OWN", tmp_path / "none")
-    for name in ("RLIMIT_AS", "RLIMIT_DATA"):
-        limits = {getattr(resource, name): limit}
-        monkeypatch.setattr(resource, "getrlimit", lambda n, k=limits: (k.get(n, resource.RLIM_INFINITY),) * 2)
-        for size, resident, data in ((60_000, 20_000, 15_000), (200_000, 20_000, 15_000)):
-            (tmp_path / "self/statm").write_text(f"{size} {resident} 5 1 0 {data} 0\n")
-            held = page * (size if name == "RLIMIT_AS" else data)
-            assert machine.memory_below_limits() == limit - held
-            # Of 400 MB that are never filled, a part is taken already.
-            left = max(0, 400_000_000 - page * (size - resident)) if name == "RLIMIT_AS" else 0
-            assert machine.memory_below_limits(400_000_000) == max(0, limit - held - left)
-
-
-def test_the_block_method_reserves_them() -> None:
-    free = memory.find_allowed_memory()
-    assert free is None or free > 0
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    held = (
-        int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        if sys.platform == "linux"
-        else 0
-    )
-    if not held:
-        pytest.skip("the system does not tell what the process holds")
-    resource.setrlimit(resource.RLIMIT_AS, (held + 2_000_000_000, before[1]))
-    try:
-        assert memory.find_allowed_memory() <= free
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 @pytest.mark.parametrize("solver", ["block", "highs"])
