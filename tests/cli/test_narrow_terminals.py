@@ -21,7 +21,7 @@ SMALL = (
     "examples",
     "ledger new {}l.json --epsilon 1",
     "ledger show l.json",
-    "cache list",
+    "cache",
 )
 LARGE = (
     "policy --example districts",
