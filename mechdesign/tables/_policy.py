@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,8 +20,8 @@ from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model.distances import margin, reach
 from mechdesign.tables._definitions import ALONE, KNOWN_COUNTS
 from mechdesign.tables._domain import Attribute, Domain
-from mechdesign.tables._policies._graphs import ExplicitGraph, SecretGraph, UnboundedGraph, require_room
-from mechdesign.tables._policies._known_counts import Constraint, as_constraints
+from mechdesign.tables._policies._graphs import BasePolicy, ExplicitGraph, SecretGraph, UnboundedGraph, require_room
+from mechdesign.tables._policies._known_counts import as_constraints
 from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph, PartitionGraph, block_numbers
 from mechdesign.tables._policies._thresholds import ThresholdGraph, reach_within
 from mechdesign.tables._sensitivity._sensitivity import sensitivity
@@ -33,7 +33,7 @@ _LARGEST_DISTANCE = 2**61
 
 
 @dataclass(frozen=True, eq=False)
-class Policy:
+class Policy(BasePolicy):
     """A Blowfish policy P = (domain, secret graph, constraints) (He et al. 2014, Definition 3.1).
 
     Build a policy with `full`, `attribute`, `partition`, `threshold` or `graph`. All these methods accept two keywords:
@@ -53,11 +53,6 @@ class Policy:
     >>> policy.sensitivity("histogram"), policy.steps
     (2, 99)
     """
-
-    domain: Domain
-    secret_graph: SecretGraph
-    constraints: tuple[Constraint, ...] = ()
-    unbounded: bool = field(default=False)
 
     @classmethod
     def full(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:

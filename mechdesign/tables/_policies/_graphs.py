@@ -23,6 +23,8 @@ from scipy.sparse.csgraph import connected_components
 from mechdesign.base._arrays import Flags, Integers, read_only
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policies._known_counts import Constraint
 
 LARGEST_EDGE_LIST = 4_000_000
 """The largest number of edges that `SecretGraph.edges` lists."""
@@ -442,7 +444,22 @@ def _same(within: Integers | None, size: int) -> Any:
     return lambda x, y: (labels[x] == labels[y]) | (y == size)
 
 
-def require_policy(policy: object) -> None:
-    """Raise `InputError` for an object without a domain, a secret graph and constraints."""
-    if isinstance(policy, type) or not all(hasattr(policy, name) for name in ("domain", "secret_graph", "constraints")):
-        raise InputError("policy", "is not a policy", value=type(policy).__name__, bound="a mechdesign.tables.Policy")
+@dataclass(frozen=True, eq=False)
+class BasePolicy:
+    """A policy P = (domain, secret graph, constraints); `Policy` builds policies.
+
+    Attributes:
+        domain: the domain of the records.
+        secret_graph: the graph whose edges join values that must stay indistinguishable.
+        constraints: the publicly known counts.
+        unbounded: whether a record may be added or removed.
+
+    >>> from mechdesign.tables import Domain
+    >>> BasePolicy(Domain({"x": range(2)}), ExplicitGraph(2, np.array([[0, 1]]))).unbounded
+    False
+    """
+
+    domain: Domain
+    secret_graph: SecretGraph
+    constraints: tuple[Constraint, ...] = ()
+    unbounded: bool = False

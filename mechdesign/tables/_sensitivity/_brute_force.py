@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,7 @@ from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
-
-if TYPE_CHECKING:
-    from mechdesign.tables._policy import Policy
-
+from mechdesign.tables._policies._graphs import BasePolicy
 
 LARGEST_SEARCH = 200_000
 """The largest number of databases that is enumerated; with known counts, the largest number of pairs."""
@@ -24,7 +21,7 @@ LARGEST_SEARCH = 200_000
 Database = tuple[int, ...]
 
 
-def neighbouring_databases(policy: Policy, records: int) -> Iterator[tuple[Database, Database]]:
+def neighbouring_databases(policy: BasePolicy, records: int) -> Iterator[tuple[Database, Database]]:
     """Yield every pair of neighbouring databases of `records` records once.
 
     A database is a tuple of the index of each record's value, or |T| for an absent record. Two databases are neighbours
@@ -63,7 +60,7 @@ def neighbouring_databases(policy: Policy, records: int) -> Iterator[tuple[Datab
                 yield first, second
 
 
-def largest_change(policy: Policy, function: Callable[..., Any], records: int, norm: int) -> Fraction:
+def largest_change(policy: BasePolicy, function: Callable[..., Any], records: int, norm: int) -> Fraction:
     """Return the largest ‖f(D) − f(D')‖ to the power `norm` over the neighbouring databases of `records` records."""
     values: dict[Database, list[Fraction]] = {}
     size = policy.domain.size

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import Integers, as_array, as_indices
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
-from mechdesign.tables._policies._graphs import SecretGraph, UnboundedGraph, require_room
+from mechdesign.tables._policies._graphs import BasePolicy, SecretGraph, UnboundedGraph, require_room
 from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph
 from mechdesign.tables._policies._thresholds import ThresholdGraph
 from mechdesign.tables._sensitivity._linear import LargestChange, counts, linear
@@ -28,14 +28,13 @@ from mechdesign.tables._sensitivity._numbers import LatticeMatrix
 
 if TYPE_CHECKING:
     from mechdesign.tables._domain import Domain
-    from mechdesign.tables._policy import Policy
 
 
 # For threshold graphs with at most this number of edges, distances for given clusters are computed edge by edge.
 _EDGES_TO_WALK = 20_000_000
 
 
-def kmeans_sizes(policy: Policy, clusters: ArrayLike | None) -> LargestChange:
+def kmeans_sizes(policy: BasePolicy, clusters: ArrayLike | None) -> LargestChange:
     """Return the largest change of the sizes of the clusters; its ℓ1 norm equals its squared ℓ2 norm.
 
     Without `clusters`, the result holds for every clustering that depends only on the numeric attributes.
@@ -44,7 +43,7 @@ def kmeans_sizes(policy: Policy, clusters: ArrayLike | None) -> LargestChange:
     return counts(policy.secret_graph, labels)
 
 
-def kmeans_sums(policy: Policy, norm: int, clusters: ArrayLike | None, origins: ArrayLike | None) -> LargestChange:
+def kmeans_sums(policy: BasePolicy, norm: int, clusters: ArrayLike | None, origins: ArrayLike | None) -> LargestChange:
     """Return the largest change of the sums of the clusters, to the power `norm`.
 
     Without `clusters`, an edge that changes a numeric attribute may join values x and y in different clusters. The sums

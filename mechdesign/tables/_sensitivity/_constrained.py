@@ -46,23 +46,20 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Flags, Integers, read_only
+from mechdesign.base._check import require_kind
 from mechdesign.base._values import cached_property
 from mechdesign.tables._policies._contradictions import bound_length, find_rank, minimal_zero_sums
-from mechdesign.tables._policies._graphs import ExplicitGraph, SecretGraph, UnboundedGraph, require_policy
+from mechdesign.tables._policies._graphs import BasePolicy, ExplicitGraph, SecretGraph, UnboundedGraph
 from mechdesign.tables._policies._known_counts import kinds_of
 from mechdesign.tables._policies._lines import CompleteGraph
 from mechdesign.tables._sensitivity._linear import ALL, FEW_ROWS, Additive, Extremes, LargestChange, histogram
 from mechdesign.tables._sensitivity._numbers import root_up
-
-if TYPE_CHECKING:
-    from mechdesign.tables._policy import Policy
-
 
 # Up to this number of edges, the edges are listed and classified as edges within a kind or between kinds.
 _EDGES_TO_LIST = 1 << 18
@@ -92,7 +89,7 @@ class ConstraintSensitivity:
     moves: int
 
 
-def constraint_sensitivity(policy: Policy) -> ConstraintSensitivity:
+def constraint_sensitivity(policy: BasePolicy) -> ConstraintSensitivity:
     """Return the ℓ1 sensitivity of the histogram of all values under the policy's constraints.
 
     Neighbours are defined in `mechdesign.tables._sensitivity._constrained`. The published bound 2·max(|Q|, 1) is too
@@ -113,13 +110,13 @@ def constraint_sensitivity(policy: Policy) -> ConstraintSensitivity:
     >>> constraint_sensitivity(Policy.partition(domain, blocks, constraints=[([1, 0, 1, 0], 1)]))
     ConstraintSensitivity(value=4, exact=True, moves=2)
     """
-    require_policy(policy)
+    require_kind(policy, BasePolicy, "policy", "a mechdesign.tables.Policy")
     ties = _Dependence(policy.secret_graph, policy.constraints)
     found = _largest(ties, histogram(policy.domain.size, None), 1)
     return ConstraintSensitivity(int(found.power), found.exact, ties.moves)
 
 
-def under_known_counts(policy: Policy, query: Additive, norm: int) -> LargestChange:
+def under_known_counts(policy: BasePolicy, query: Additive, norm: int) -> LargestChange:
     """Return an upper bound on the change of a query between neighbours under known counts, to the power `norm`.
 
     The bound is attained by tables with enough records if `exact` is true. In the ℓ1 norm the bound is attained for few

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._check import as_integer
+from mechdesign.base._check import as_integer, require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.tables._policies._graphs import Edge, require_policy, require_room
+from mechdesign.tables._policies._graphs import BasePolicy, Edge, require_room
 from mechdesign.tables._policies._lines import block_numbers
 from mechdesign.tables._sensitivity._brute_force import largest_change
 from mechdesign.tables._sensitivity._clusterings import kmeans_sizes, kmeans_sums
@@ -25,7 +25,6 @@ from mechdesign.tables._sensitivity._numbers import LatticeMatrix, as_lattice, p
 
 if TYPE_CHECKING:
     from mechdesign.tables._domain import Attribute, Domain
-    from mechdesign.tables._policy import Policy
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Sensitivity:
 
 
 def sensitivity(
-    policy: Policy,
+    policy: BasePolicy,
     query: str | ArrayLike | Callable[..., Any],
     norm: int = 1,
     *,
@@ -106,7 +105,7 @@ def sensitivity(
     >>> sensitivity(Policy.full(Domain({"age": range(100)})), "cumulative").value
     99
     """
-    require_policy(policy)
+    require_kind(policy, BasePolicy, "policy", "a mechdesign.tables.Policy")
     norm = as_norm(norm)
     if isinstance(query, str):
         if query not in _NAMED:
@@ -143,30 +142,30 @@ def as_norm(norm: object) -> int:
     return number
 
 
-def of_counts(policy: Policy, norm: int, partition: ArrayLike | None = None) -> Sensitivity:
+def of_counts(policy: BasePolicy, norm: int, partition: ArrayLike | None = None) -> Sensitivity:
     """Return the sensitivity of the counts of all values, or of all blocks of a partition."""
     blocks = None if partition is None else block_numbers(policy.domain, partition, "partition")
     return _of(policy, norm, histogram(policy.domain.size, blocks))
 
 
-def of_cumulative_counts(policy: Policy, norm: int) -> Sensitivity:
+def of_cumulative_counts(policy: BasePolicy, norm: int) -> Sensitivity:
     """Return the sensitivity of the cumulative counts of one ordered attribute."""
     policy.domain.ordered_attribute("cumulative counts")
     require_room(policy.domain.size, "cumulative counts")
     return _of(policy, norm, cumulative(policy.domain.size))
 
 
-def of_weights(policy: Policy, norm: int, weights: ArrayLike) -> Sensitivity:
+def of_weights(policy: BasePolicy, norm: int, weights: ArrayLike) -> Sensitivity:
     """Return the sensitivity of linear queries with weights of shape (|T|,) or (q, |T|)."""
     return of_lattice(policy, norm, as_lattice(weights, policy.domain.size))
 
 
-def of_lattice(policy: Policy, norm: int, weights: LatticeMatrix) -> Sensitivity:
+def of_lattice(policy: BasePolicy, norm: int, weights: LatticeMatrix) -> Sensitivity:
     """Return the sensitivity of linear queries whose weights are multiples of a unit."""
     return _of(policy, norm, from_weights(weights))
 
 
-def of_sum(policy: Policy, norm: int, attribute: str | None = None) -> Sensitivity:
+def of_sum(policy: BasePolicy, norm: int, attribute: str | None = None) -> Sensitivity:
     """Return the sensitivity of a sum; under known counts, an array with an entry per value is allocated."""
     domain = policy.domain
     axis = domain.names.index(find_attribute(domain, attribute).name)
@@ -186,21 +185,21 @@ def find_attribute(domain: Domain, name: str | None) -> Attribute:
     return domain.attributes[0] if name is None else domain.attribute(name)
 
 
-def of_cluster_sizes(policy: Policy, norm: int, clusters: ArrayLike | None = None) -> Sensitivity:
+def of_cluster_sizes(policy: BasePolicy, norm: int, clusters: ArrayLike | None = None) -> Sensitivity:
     """Return the sensitivity of the sizes of clusters."""
     refuse_kmeans(policy)
     return _make_sensitivity(kmeans_sizes(policy, clusters), norm)
 
 
 def of_cluster_sums(
-    policy: Policy, norm: int, clusters: ArrayLike | None = None, origins: ArrayLike | None = None
+    policy: BasePolicy, norm: int, clusters: ArrayLike | None = None, origins: ArrayLike | None = None
 ) -> Sensitivity:
     """Return the sensitivity of the sums over clusters."""
     refuse_kmeans(policy)
     return _make_sensitivity(kmeans_sums(policy, norm, clusters, origins), norm)
 
 
-def of_function(policy: Policy, norm: int, function: Callable[..., Any], records: int | None = None) -> Sensitivity:
+def of_function(policy: BasePolicy, norm: int, function: Callable[..., Any], records: int | None = None) -> Sensitivity:
     """Return the sensitivity of a function by evaluating it on all databases with `records` records."""
     if records is None:
         raise InputError("records", "is not given", remedy="give the number of records of the databases")
@@ -219,7 +218,7 @@ _NAMED: Mapping[str, tuple[Callable[..., Sensitivity], tuple[str, ...]]] = Mappi
 )
 
 
-def refuse_kmeans(policy: Policy) -> None:
+def refuse_kmeans(policy: BasePolicy) -> None:
     """Raise `InputError` if the policy has known counts."""
     if policy.constraints:
         raise InputError(
@@ -232,7 +231,7 @@ def refuse_kmeans(policy: Policy) -> None:
         )
 
 
-def _of(policy: Policy, norm: int, query: Additive) -> Sensitivity:
+def _of(policy: BasePolicy, norm: int, query: Additive) -> Sensitivity:
     graph = policy.secret_graph
     found = under_known_counts(policy, query, norm) if policy.constraints else query.change(graph, norm)
     return _make_sensitivity(found, norm)
