@@ -38,10 +38,10 @@ def test_error_and_bound_are_those_of_the_general_search(shape: tuple[int, ...])
 
 def test_values_of_an_attribute_with_a_threshold_cannot_be_exchanged() -> None:
     place = domain((4, 3))
-    asked, any_value = T.marginals(place, 1), T.strategy(T.marginals(place, 1), T.Policy.attribute(place))
+    asked, any_value = T.marginals(place, 1), strategy_of(T.marginals(place, 1), T.Policy.attribute(place))
     for theta in ({"a0": 1}, {"a0": "next"}, {"a1": 0}):
         policy = T.Policy.attribute(place, theta=theta)
-        found = T.strategy(asked, policy)
+        found = strategy_of(asked, policy)
         rows, edges = found.rows.astype(object), policy.secret_graph.edges()
         assert found.power == max(int(((rows[:, x] - rows[:, y]) ** 2).sum()) for x, y in edges.tolist()), theta
         assert found.lower_bound(rho=0.5) <= found.error(rho=0.5) < any_value.lower_bound(rho=0.5), theta
