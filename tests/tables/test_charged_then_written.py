@@ -74,9 +74,9 @@ def test_an_epsilon_whose_power_is_no_float_has_answers_and_a_report(kind, epsil
     assert written <= given.output_size()
     assert written - Path("out/report.html").stat().st_size <= given.output_size(report=False)
     if kind in ("histogram", "cdf", "sum"):
-        # The noise is 0.
+        # The noise is 0; a strategy rounds what it decodes.
         expected = {"histogram": [0, 1, 2, 0, 0, 0, 0, 0, 0, 1], "cdf": [0, 1, 3, 3, 3, 3, 3, 3, 3, 4], "sum": [14]}
-        assert md.tables.load("out").answers.tolist() == expected[kind]
+        assert md.tables.load("out").answers.tolist() == pytest.approx(expected[kind], abs=1e-9)
 
 
 def test_trees_stand_an_epsilon_at_which_noise_is_never_there():

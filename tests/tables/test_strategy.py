@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -218,6 +219,21 @@ def test_intervals_hold_sums_of_noise(law):
         widths = half_widths(law, errors, 12, Fraction(level))
         inside = (np.abs(sums) <= widths[:, None]).mean(axis=1)
         assert inside.min() >= float(level) - 4 * np.sqrt(float(level) * (1 - float(level)) / 20_000), level
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99, 0.999])
+def test_intervals_hold_the_extremes_of_laplace_noise_and_are_close(level):
+    law, outside = DiscreteLaplace(2**30), 1 - level
+    (width,) = half_widths(law, np.array([law.standard_deviation]), 1, Fraction(str(level))) / law.standard_deviation
+    # The sum is one variable, two equal ones, or many; its variance is 1.
+    one, two, many = (
+        math.exp(-math.sqrt(2) * width),
+        (1 + width) * math.exp(-2 * width),
+        math.erfc(width / math.sqrt(2)),
+    )
+    assert max(one, two, many) <= outside
+    if level >= 0.95:
+        assert width <= 1.12 * -math.log(outside) / math.sqrt(2)
 
 
 def test_marginals_of_two_attributes():
