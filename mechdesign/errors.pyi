@@ -27,7 +27,6 @@ from mechdesign.base._errors import ReportError as ReportError
 from mechdesign.base._errors import RevealedWarning as RevealedWarning
 from mechdesign.base._errors import SerialWarning as SerialWarning
 from mechdesign.base._errors import Shown as Shown
-from mechdesign.base._errors import SizeWarning as SizeWarning
 from mechdesign.base._errors import SmoothedChainWarning as SmoothedChainWarning
 from mechdesign.base._errors import SolverError as SolverError
 from mechdesign.base._errors import SolverInterruptedError as SolverInterruptedError

@@ -374,10 +374,6 @@ class SmoothedChainWarning(MechdesignWarning):
     """A bound on leakage is too low, because it uses a chain with smoothed instead of observed counts."""
 
 
-class SizeWarning(MechdesignWarning):
-    """A design will probably take longer than an hour."""
-
-
 class MetricWarning(MechdesignWarning):
     """Distances are not a metric, or a radius far exceeds them; the result is correct for the given distances."""
 

@@ -64,9 +64,7 @@ _EQUAL_ROWS = (
 @click.option("--rows", type=click.Choice(get_args(Rows)), help="The privacy rows that the solver receives.")
 @click.option("--threads", metavar="NUMBER", type=int, help="Threads that the solver may use.")
 @click.option("--report/--no-report", default=True, help="Whether to write report.html with pictures.")
-@click.option(
-    "--estimate", is_flag=True, help="Only estimate memory and time, and the largest problem that fits into memory."
-)
+@click.option("--estimate", is_flag=True, help="Only estimate the memory, and the largest problem that fits into it.")
 @click.option("--force", is_flag=True, help="Write into a folder that contains other files.")
 @click.option("--overwrite", is_flag=True, help="Also replace a design of another specification.")
 @memory_option
@@ -178,39 +176,23 @@ def _folder(specification: Path | None) -> str:
 
 
 def _estimate(given: Specification, settings: SolveSettings) -> None:
-    from mechdesign.base._machine import count_processors
-    from mechdesign.synthesis._attempts import RAYS, takes_blocks
-    from mechdesign.synthesis._sizes import (
-        compute_slowness,
-        estimate,
-        find_largest,
-        format_bytes,
-        list_remedies,
-        measure_speed,
-    )
+    from mechdesign.synthesis._sizes import estimate, find_largest, format_bytes, list_remedies
 
     size = given.size
     if size is None:
         raise click.UsageError(
             "--estimate needs a metric requirement with a named distance or anchors, and no [policy]"
         )
-    console = output()
-    solver = estimate(size, settings).solver
-    # Only the ray method and the block method solve with several threads.
-    several = solver == RAYS or takes_blocks(solver)
-    slow = compute_slowness(measure_speed(settings.threads or count_processors() if several else 1))
-    found, most = estimate(size, settings, slow), find_largest(size, settings, slowness=slow)
+    console, found = output(), estimate(size, settings)
     symmetries = f", up to {size.symmetries} symmetries" if size.symmetries > 1 else ""
     console.print(f"{size.secrets} secrets, {size.observables} observables{symmetries}")
     console.print(f"{found}: {'fits' if found.fits else 'does not fit'}")
     if found.allowed is not None:
-        console.print(
-            f"{format_bytes(found.allowed)} of memory may be used; up to {most} secrets fit and take at most an hour"
-        )
-    if most < size.secrets:
-        for remedy in list_remedies(size, settings, slow):
-            console.print(remedy, soft_wrap=True)
-    console.print("times are for this machine at its current load, accurate to about a factor of two")
+        most = find_largest(size, settings)
+        largest = f"; up to {most} secrets fit" if most else ""
+        console.print(f"{format_bytes(found.allowed)} of memory may be used{largest}")
+    if not found.fits:
+        console.print(list_remedies(size, settings), soft_wrap=True)
 
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, folder: str) -> None:

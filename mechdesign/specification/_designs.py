@@ -171,7 +171,7 @@ def predict_size(document: Document, secrets: Domain, observables: Domain) -> Si
     # The worst cost does not depend on the prior, so it has all symmetries of the map.
     counted = not (worst and not floors) and document.prior.form in _COUNTED
     most = 1 if counted else min(count_symmetries(secrets), secrets.size)
-    return Size(secrets.size, observables.size, floors, most, cells is not None, worst=worst, sparsity=sparsity)
+    return Size(secrets.size, observables.size, floors, most, worst=worst, sparsity=sparsity)
 
 
 def _grid_sparsity(cells: Grid | Lattice) -> Sparsity | None:

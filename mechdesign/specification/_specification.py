@@ -211,7 +211,7 @@ class Specification:
         chosen = self.settings if settings is None else settings
         check_solver(chosen.solver, "solver.name")
         if self.size is not None:
-            check_size(self.size, chosen, "domain", warn=False)
+            check_size(self.size, chosen, "domain")
 
     def overview(self, repair: bool = True) -> Overview:
         """Return an overview of the policy graph: components, exposed secrets and a possible repair.

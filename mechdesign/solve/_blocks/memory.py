@@ -252,11 +252,6 @@ class Sparsity:
         pairs, rows = self.pairs, self.rows
         return SparseKernel.PAIR_BYTES * (pairs + rows) + 8 * (self.factors + pairs + 6 * rows)
 
-    def extrapolate(self, rows: int) -> Sparsity:
-        """Return the expected sparsity of a similar graph with `rows` rows, assuming levels of about √rows rows."""
-        growth = rows / self.rows
-        return Sparsity(rows, math.ceil(self.pairs * growth), math.ceil(self.factors * growth**1.5))
-
 
 def measure_sparsity(rows: int, sources: Integers, targets: Integers) -> Sparsity:
     """Return the sparsity of blocks with bounds on the pairs (s, t); pairs with s = t are ignored."""
