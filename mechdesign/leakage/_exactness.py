@@ -87,8 +87,8 @@ def _keeps_absence_apart(components: Partition) -> bool:
 
 
 _REMEDY = (
-    "Leave out one of them, use the same policy for both, or force the release (together=True in Python, --together on "
-    "the command line); the entry records this"
+    "Leave out one of them, or release both under one policy that protects what either of them protects. together=True "
+    "in Python, or --together on the command line, releases it nevertheless; the entry records this"
 )
 
 

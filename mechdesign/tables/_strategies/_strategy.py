@@ -362,6 +362,6 @@ class Strategy:
                 "is not a budget for Gaussian noise, which does not satisfy ε-privacy for any ε",
                 value=epsilon,
                 bound="rho",
-                remedy='give rho, or use noise="laplace"',
+                remedy='use noise="laplace"',
             )
         return budget
