@@ -155,13 +155,13 @@ def write_reports(folder: Path) -> list[Path]:
     requirements = [md.MetricPrivacy(0.8, km), md.DistortionPrivacy("0.2", km)]
     problem = md.Problem(prior, km, requirements, secrets=domain, title="A small city")
     made = md.design(problem)
-    md.report.save(made, folder / "design")
+    md.save(made, folder / "design")
     ages = md.tables.Policy.threshold(md.tables.Domain({"age": range(30)}), 5)
-    md.report.save(md.tables.Histogram().release([3, 4, 4, 20], ages, epsilon=1), folder / "table")
-    md.report.save(md.tables.Cumulative().release([3, 4, 4, 20], ages, epsilon=1), folder / "cumulative")
+    md.save(md.tables.Histogram().release([3, 4, 4, 20], ages, epsilon=1), folder / "table")
+    md.save(md.tables.Cumulative().release([3, 4, 4, 20], ages, epsilon=1), folder / "cumulative")
     (folder / "states.csv").write_text("state\n0\n1\n2\n5\n")
     walk = md.specification.parse(_WALK)
-    md.report.save(walk.release(folder / "states.csv", seed=1), folder / "trace")
+    md.save(walk.release(folder / "states.csv", seed=1), folder / "trace")
     found = md.audit(made.channel, distance=km, cost=km, secrets=domain)
     (folder / "audit.html").write_text(_audit_page.page(found, "0.7"), encoding="utf-8")
     compared = [_compare_page.attack_design(name, problem, made.channel, made.certificate) for name in ("one", "other")]

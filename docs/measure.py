@@ -262,7 +262,7 @@ def _measure_one(grid: str) -> dict[str, float]:
     designed = time.process_time()
     peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with tempfile.TemporaryDirectory() as folder:
-        made.save(f"{folder}/bundle")
+        md.save(made, f"{folder}/bundle", report=False)
         size = sum(file.stat().st_size for file in Path(folder, "bundle").iterdir())
         saved = time.process_time()
         md.verify(f"{folder}/bundle")

@@ -45,7 +45,7 @@ SWEEP = CITY.replace("minimum = 1.2", "minimum = 0.5") + (
 def design_page(folder: Path) -> Path:
     """Return the page of a design."""
     made = md.specification.parse(CITY).design(tolerance=1e-5)
-    md.report.save(made, folder / "town")
+    md.save(made, folder / "town")
     return folder / "town/report.html"
 
 
@@ -53,7 +53,7 @@ def page_of(problem: md.Problem) -> Callable[[Path], Path]:
     """Return a function that makes the page of a problem's design."""
 
     def make(folder: Path) -> Path:
-        md.report.save(md.design(problem), folder / "design")
+        md.save(md.design(problem), folder / "design")
         return folder / "design/report.html"
 
     return make

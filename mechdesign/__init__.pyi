@@ -22,6 +22,7 @@ from .model import ContinuousPrivacy as ContinuousPrivacy
 # functions
 from .synthesis import design as design
 from .certify import verify as verify
+from .report._saving import save as save
 from .measures import audit as audit
 from .specification import read_spec as read_spec
 

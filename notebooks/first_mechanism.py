@@ -135,14 +135,14 @@ md.figures.errors(design)
 # %% [markdown]
 # ## 9. Export, verify, sample
 #
-# `save` writes the channel, the multipliers that prove the lower bound, a report to open in a browser, and the certificate.
+# `md.save` writes the channel, the multipliers that prove the lower bound, a report to open in a browser, and the certificate.
 # `md.verify` checks the files again without any solver; it would raise an error that names the worst pair of cells if
 # someone had changed a single number. Sampling uses the operating system's randomness and is exact: what is drawn is
 # what was certified.
 
 # %%
 folder = Path(tempfile.mkdtemp()) / "mechanism"
-md.report.save(design, folder)
+md.save(design, folder)
 print(f"verified: {md.verify(folder).holds}")
 print(*sorted(f"{path.name} ({path.stat().st_size / 1000:.0f} kB)" for path in folder.iterdir()), sep="\n")
 

@@ -84,7 +84,7 @@ found = md.audit(design.channel, distance=given.requirements[0].distance)
 assert 0.79 < found.epsilon <= 0.8 + 1e-12, found
 design = md.design(problem(4, 3, metric, floor))
 assert design.certificate.relative_gap < 1e-6
-design.save(folder / "bundle")
+md.save(design, folder / "bundle", report=False)
 assert md.verify(folder / "bundle").holds
 assert (md.Design.load(folder / "bundle").channel.numerators == design.channel.numerators).all()
 assert not (folder / "bundle" / "report.html").exists()
@@ -109,7 +109,7 @@ prior.uniform = true
 cost.distance = "euclidean"
 privacy = [{ kind = "metric", epsilon = "0.8", distance = "euclidean" }]
 ''', encoding="utf-8")
-md.read_spec(folder / "s.toml").design().save(folder / "specified")
+md.save(md.read_spec(folder / "s.toml").design(), folder / "specified", report=False)
 assert md.verify(folder / "specified").holds
 """,
     "fewer rows and a graph": """
@@ -170,7 +170,7 @@ def test_a_job_of_the_core(job, variant, core, tmp_path) -> None:
 @pytest.mark.slow
 def test_a_second_proof_needs_no_package(core, tmp_path) -> None:
     """The second verifier imports nothing, and the first one the core."""
-    road = TOOLS + "md.design(problem(2, 2)).save(folder / 'bundle')"
+    road = TOOLS + "md.save(md.design(problem(2, 2)), folder / 'bundle', report=False)"
     assert run(core, road, tmp_path, where=tmp_path).returncode == 0
     second = [sys.executable, "-I", "-S", str(PROJECT / "mechdesign/certify/second_verifier.py"), "bundle"]
     assert subprocess.run(second, capture_output=True, cwd=tmp_path, timeout=300).returncode == 0
@@ -227,7 +227,7 @@ print(sorted(path.name for path in folder.iterdir()))
 def test_without_packages_for_a_page_nothing_is_written(core, tmp_path) -> None:
     code = """
 design = md.design(problem(2, 1))
-for call in (lambda: md.report.save(design, folder / "b"), lambda: md.report.html(design), lambda: md.figures.leakage):
+for call in (lambda: md.save(design, folder / "b"), lambda: md.report.html(design), lambda: md.figures.leakage):
     try:
         call()
     except ModuleNotFoundError as error:

@@ -36,7 +36,6 @@ import mechdesign as md
 from mechdesign.certify._bundle import write
 from mechdesign.cli import main as command
 from mechdesign.errors import CertificateError
-from mechdesign.report import _saving as saving
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -104,8 +103,8 @@ class Export(Victim):
         for name, n in (("old", 4), ("new", 5)):
             text = DESIGN.format(title=name, n=n)
             apart(
-                lambda text=text, name=name: (saving.save if n_is_odd(name) else md.Design.save)(
-                    md.specification.parse(text).design(), self.folder / name
+                lambda text=text, name=name: md.save(
+                    md.specification.parse(text).design(), self.folder / name, report=n_is_odd(name)
                 )
             )
             self.sets.append(content(self.folder / name))

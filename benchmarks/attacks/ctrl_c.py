@@ -193,7 +193,7 @@ problem, options = {
     "coupled": (coupled, {}),
 }[kind]
 made = md.design(problem, **options)
-made.save(folder)
+md.save(made, folder, report=False)
 print("saved", flush=True)
 """
 KINDS = ("block", "floor", "few columns", "worst", "simplex", "lazy", "near", "rays", "parts", "coupled")

@@ -149,7 +149,7 @@ def targets() -> dict[str, Target]:
     made = specified.design()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        made.save(folder)
+        md.save(made, folder, report=False)
         exported = {path.name: path.read_bytes() for path in folder.iterdir()}
         account = Accountant(1.0, backward=[[0.8, 0.2], [0.1, 0.9]], forward=[[0.8, 0.2], [0.1, 0.9]])
         account.release(0.1)

@@ -435,7 +435,7 @@ def judged(number: int, seed: int, count: int, folder: Path, most: int = 10) -> 
         made = random_design(rng, most)
         refused += made is None
     put(folder, {})
-    made.save(folder)
+    md.save(made, folder, report=False)
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     kinds = sorted({requirement.kind for requirement in made.problem.requirements} | {f"{made.problem.objective} cost"})
     found: dict[str, Any] = {"number": number, "refused": refused, "kinds": kinds, "secrets": len(made.problem.prior)}

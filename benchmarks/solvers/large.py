@@ -161,7 +161,7 @@ def cells(given: argparse.Namespace) -> None:
         design = md.design(asked, solver="block", tolerance=1e-4, options={"symmetry": False})
         clock, spent = time.perf_counter() - clock, time.process_time() - spent
         most = peak()
-        design.save(Path(folder) / "export")
+        md.save(design, Path(folder) / "export", report=False)
         begun = time.perf_counter()
         holds = md.verify(Path(folder) / "export").holds
         begun = time.perf_counter() - begun
@@ -214,7 +214,7 @@ def step(name: str, side: int, tolerance: float, folder: Path) -> Facts:
         print(f"  {time.strftime('%H:%M:%S')} {now.stage}: [{now.lower}, {now.upper}]", file=sys.stderr, flush=True)
 
     design = md.design(problem(side, side), tolerance=tolerance, rows="rays", progress=told)
-    design.save(folder)
+    md.save(design, folder, report=False)
     certificate = design.certificate
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
     facts = {"cost": certificate.expected_cost, "bound": certificate.lower_bound, "gap": certificate.relative_gap}

@@ -215,7 +215,7 @@ def write_example(folder: Path) -> None:
     import mechdesign as md
 
     specification = md.read_spec(EXAMPLE)
-    md.design(specification.problem(), tolerance=specification.settings.tolerance).save(folder)
+    md.save(md.design(specification.problem(), tolerance=specification.settings.tolerance), folder, report=False)
 
 
 def with_policy(page: str) -> str:

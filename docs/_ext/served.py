@@ -59,7 +59,7 @@ def save_report(path: Path) -> None:
     import mechdesign as md
 
     with tempfile.TemporaryDirectory() as folder:
-        md.report.save(md.design(town(1.0)), f"{folder}/town")
+        md.save(md.design(town(1.0)), f"{folder}/town")
         path.write_bytes(Path(folder, "town", "report.html").read_bytes())
 
 

@@ -94,7 +94,7 @@ class Bundle:
     >>> from mechdesign.certify import read
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     md.save(md.design(problem), f"{folder}/two", report=False)
     ...     sorted(read(f"{folder}/two").metadata)[:2]
     ['distances', 'observables']
     """
@@ -209,7 +209,7 @@ def read(folder: str | Path, memory: float | None = None) -> Bundle:
     >>> from mechdesign.certify import read
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     md.save(md.design(problem), f"{folder}/two", report=False)
     ...     read(f"{folder}/two").files
     ('channel.csv', 'channel.npz', 'dual.npz')
     """
@@ -238,7 +238,7 @@ def read_channel(path: str | Path, memory: float | None = None) -> tuple[Integer
     >>> from mechdesign.certify import read_channel
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     md.save(md.design(problem), f"{folder}/two", report=False)
     ...     numerators, exponent, _ = read_channel(f"{folder}/two/channel.npz")
     >>> numerators.shape, exponent
     ((2, 2), 62)

@@ -37,7 +37,7 @@ class Verified:
     >>> from mechdesign.certify import examine
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     md.save(md.design(problem), f"{folder}/two", report=False)
     ...     examine(f"{folder}/two").unproved[-1]
     'provenance: the maker of the channel and the method'
     """
@@ -69,7 +69,7 @@ def verify(folder: str | Path, memory: float = MEMORY_GIB) -> Certificate:
     >>> import mechdesign as md
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     md.save(md.design(problem), f"{folder}/two", report=False)
     ...     md.verify(f"{folder}/two").holds
     True
     """
@@ -95,7 +95,7 @@ def examine(folder: str | Path, memory: float = MEMORY_GIB) -> Verified:
     >>> from mechdesign.certify import examine
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     md.save(md.design(problem), f"{folder}/two", report=False)
     ...     examine(f"{folder}/two").certificate.holds
     True
     """
@@ -120,7 +120,7 @@ def prove(bundle: Bundle, memory: float = MEMORY_GIB) -> Verified:
     >>> from mechdesign.certify import prove, read
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = md.design(problem).save(f"{folder}/two")
+    ...     md.save(md.design(problem), f"{folder}/two", report=False)
     ...     prove(read(f"{folder}/two")).certificate.holds
     True
     """

@@ -149,13 +149,10 @@ def _choose_folder(folder: str, made: Design, force: bool) -> str:
 
 def _save(made: Design, folder: str, report: bool) -> ReportError | None:
     """Write a design, with or without its page; return the error if only the page is missing."""
-    if not report:
-        made.save(folder)
-        return None
-    from mechdesign.report import _saving as saving
+    from mechdesign.report._saving import save
 
     try:
-        saving.save(made, folder)
+        save(made, folder, report=report)
     except ReportError as error:
         return error
     return None

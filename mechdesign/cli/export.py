@@ -109,6 +109,7 @@ def _without_prior(folder: Path, target: Path | None, more: bool) -> None:
     # Imported late, since formats do not need it.
     from mechdesign.model._origin import STANDS_IN
     from mechdesign.report._private import STEPS, tells_steps
+    from mechdesign.report._saving import save
     from mechdesign.synthesis._without_prior import check_public_target
 
     if more:
@@ -120,12 +121,7 @@ def _without_prior(folder: Path, target: Path | None, more: bool) -> None:
     require_design(folder)
     check_public_target(target)
     design = Design.load(folder)
-    if (folder / "report.html").exists():
-        from mechdesign.report import _saving as saving
-
-        saving.save(design, target, prior=False)
-    else:
-        design.save(target, prior=False)
+    save(design, target, report=(folder / "report.html").exists(), prior=False)
     say_note(f"the prior of {target} is {STANDS_IN}")
     say_note("the channel still depends on the true prior: only a design with a prior from public data hides it")
     if design.origin is not None and tells_steps(design.origin):

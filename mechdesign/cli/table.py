@@ -32,7 +32,7 @@ from mechdesign.specification import examples
 if TYPE_CHECKING:
     from mechdesign.leakage.accounting import Ledger
     from mechdesign.specification._table_specification import ReleaseSpecification
-    from mechdesign.tables._files import Publication
+    from mechdesign.tables._files import Published
     from mechdesign.tables._query import Plan
 
 
@@ -152,22 +152,19 @@ def release(
         show_next(_next(example, folder))
 
 
-def _save(found: Publication, folder: Path, report: bool, force: bool, overwrite: bool) -> None:
+def _save(found: Published, folder: Path, report: bool, force: bool, overwrite: bool) -> None:
     """Write a release, or write the answers into a temporary folder if its folder cannot be written."""
-    try:
-        if report:
-            from mechdesign.report import _saving as saving
+    from mechdesign.report._saving import save
 
-            saving.save(found, folder, force=force, overwrite=overwrite)
-        else:
-            found.save(folder, force=force, overwrite=overwrite)
+    try:
+        save(found, folder, report=report, force=force, overwrite=overwrite)
     except ReportError:
         raise
     except ExportError as error:
         spent = found.release.description.is_spent
         try:
             rescued = Path(tempfile.mkdtemp(prefix="mechdesign-released-"))
-            found.save(rescued)
+            save(found, rescued, report=False)
         except (ExportError, OSError) as again:
             raise ExportError(f"{error}. {spent}, and the answers are lost ({again})") from error
         raise ReportError(f"{error}. {spent}; the answers are in {rescued}: move them") from error
@@ -196,7 +193,7 @@ def _read_specification(path: Path | None, example: str | None) -> ReleaseSpecif
     return parse(example_for(example, "table").text)
 
 
-def _show(found: Publication, ledger: Ledger | None, seconds: float) -> None:
+def _show(found: Published, ledger: Ledger | None, seconds: float) -> None:
     from mechdesign.report._headlines import table_headline
 
     release, console = found.release, output()
@@ -227,7 +224,7 @@ def _show(found: Publication, ledger: Ledger | None, seconds: float) -> None:
     console.print(f"time      {seconds:.1f} s")
 
 
-def _show_answers(found: Publication) -> None:
+def _show_answers(found: Published) -> None:
     release = found.release
     shown = table(
         *release.labels, "answer", "standard error", "interval", numbers=("answer", "standard error", "interval")

@@ -1,6 +1,6 @@
 """Pages and figures for designs, traces and releases from tables.
 
-`save` writes a design, a released trace or a release from a table with its page; `html` returns the page alone.
+`html` returns the page on a design, a released trace or a release from a table; `mechdesign.save` writes it.
 `figures` contains one function for each figure. A page is one file that loads nothing else. This package imports
 `measures`, `traces`, `tables` and the packages below them.
 """

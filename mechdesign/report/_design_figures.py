@@ -2,7 +2,7 @@
 
 Each function takes a `mechdesign.Design`, or what its figure shows, and returns a `matplotlib.figure.Figure`.
 `save_figure` writes a figure in the format of the file's suffix, with reproducible bytes. If the secrets have places,
-the figures are maps, and otherwise bars. The report of a design (`mechdesign.Design.save`) contains the same figures
+the figures are maps, and otherwise bars. The report of a design (`mechdesign.save`) contains the same figures
 with interactive maps.
 
 >>> import mechdesign as md

@@ -1,13 +1,13 @@
-"""Save a value as a bundle, together with its pages and figures.
+"""Save a value in a folder, with its page and figures.
 
-Values write their bundles without importing pages. A page is an additional file, passed to the method that writes the
-bundle, so that the bundle's digests include it. Pages need Matplotlib and Jinja.
+The rooms of values write their files without importing pages. A page is an additional file, passed to the function that
+writes the others, so that their digests include it. Pages need Matplotlib and Jinja.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -15,14 +15,14 @@ import numpy as np
 
 from mechdesign.base._arrays import Integers, as_array
 from mechdesign.base._atomic import make_folder, write_file
-from mechdesign.base._check import as_path
+from mechdesign.base._check import as_path, as_truth
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import note_readers
-from mechdesign.synthesis._folders import check_writable
-from mechdesign.synthesis._result import Design
-from mechdesign.tables._files import Publication
+from mechdesign.synthesis._folders import NO_FILES, check_writable
+from mechdesign.synthesis._result import Design, write_design
+from mechdesign.tables._files import Published, write_release
 from mechdesign.tables._release import Release
-from mechdesign.traces._released import ReleasedTrace
+from mechdesign.traces._released import ReleasedTrace, write_trace
 
 _PAGE = "report.html"
 
@@ -66,7 +66,7 @@ def _(value: ReleasedTrace) -> str:
 
 
 @html.register
-def _(value: Publication) -> str:
+def _(value: Published) -> str:
     from mechdesign.report import _table_page as table_page
 
     return table_page.html(value)
@@ -74,7 +74,7 @@ def _(value: Publication) -> str:
 
 @html.register
 def _(value: Release) -> str:
-    return html(Publication(value))
+    return html(Published(value))
 
 
 def pages(value: object) -> dict[str, bytes]:
@@ -95,53 +95,73 @@ def _(value: ReleasedTrace) -> dict[str, bytes]:
     return trace_pictures.public_pictures(value)
 
 
-@singledispatch
-def save(value: object, folder: str | os.PathLike[str], *, overwrite: bool = True, **options: Any) -> None:
-    """Write a design, a released trace, or a release of a table into a folder, with its page.
+def save(
+    value: Design | ReleasedTrace | Release | Published,
+    folder: str | os.PathLike[str],
+    *,
+    report: bool = True,
+    prior: bool = True,
+    channels: bool = False,
+    force: bool = False,
+    overwrite: bool = True,
+) -> None:
+    """Write a design, a released trace, or a release of a table into a folder.
+
+    A design becomes a bundle, which `mechdesign.verify` proves. By default it contains the prior; a prior that was
+    counted from data reveals every count. What is written stays if only its page cannot be drawn.
 
     Args:
         value: The design, released trace, or release of a table.
         folder: The folder, created if missing.
-        overwrite: Whether existing files may be replaced: see the method `save` of the value.
-        **options: Further arguments of the method `save`: `prior` of a design, `channels` and `force` of a trace,
-            `force` of a table.
+        report: Whether to add ``report.html``, and the figures of a trace, which need Matplotlib and Jinja.
+        prior: Whether the bundle of a design contains the prior. Otherwise it contains a uniform prior and a lower
+            bound of 0; origin, multipliers and summary are left out, and the folder must be new, empty, or such a
+            bundle.
+        channels: Whether to write the channel of each step of a trace as a bundle. If the history of the trace does
+            not permit a public prior, these bundles contain a uniform prior and make no claim about costs.
+        force: Whether to write a trace or a table into a folder that contains other files, which are kept.
+        overwrite: Whether to replace a design of another origin, or another release. A rehearsal is always replaced;
+            replacing a release does not refund its budget.
 
     Raises:
         ExportError: If the files must not, or cannot, be written.
-        InputError: If the value has no page, or its method does not accept an option.
+        InputError: If the value cannot be saved, an option does not apply to it, or the prior cannot be left out,
+            since a requirement or the costs depend on it.
         ReportError: If everything is written except pages and figures, which cannot be drawn.
 
     Example:
         >>> import pathlib, tempfile, mechdesign as md
         >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
         >>> folder = pathlib.Path(tempfile.mkdtemp()) / "design"
-        >>> save(md.design(problem), folder)
-        >>> (folder / "report.html").exists()
+        >>> save(md.design(problem), folder, report=False)
+        >>> md.verify(folder).holds
         True
     """
-    raise _no_page(value)
+    target, drawn = as_path(folder, "folder"), as_truth(report, "report")
+    given: Any = Published(value) if isinstance(value, Release) else value
+    write, own = next((found for kind, found in _WRITERS.items() if isinstance(given, kind)), (None, ()))
+    if write is None:
+        raise _no_page(value)
+    options = {"overwrite": as_truth(overwrite, "overwrite")}
+    for name, option, default in (("prior", prior, True), ("channels", channels, False), ("force", force, False)):
+        if name in own:
+            options[name] = as_truth(option, name)
+        elif as_truth(option, name) is not default:
+            bound = f"left out; {' and '.join((*own, 'overwrite'))} may be given"
+            raise InputError(name, f"does not apply to a {type(value).__name__}", value=option, bound=bound)
+    if drawn:
+        # A missing package is noticed before anything is written.
+        import jinja2  # noqa: F401
+        import matplotlib  # noqa: F401
+    write(given, target, files=pages if drawn else NO_FILES, **options)
 
 
-@save.register(Design)
-@save.register(ReleasedTrace)
-@save.register(Publication)
-def _(
-    value: Design | ReleasedTrace | Publication,
-    folder: str | os.PathLike[str],
-    *,
-    overwrite: bool = True,
-    **options: Any,
-) -> None:
-    # A missing package is noticed before anything is written.
-    import jinja2  # noqa: F401
-    import matplotlib  # noqa: F401
-
-    value.save(folder, files=pages, overwrite=overwrite, **options)
-
-
-@save.register
-def _(value: Release, folder: str | os.PathLike[str], *, overwrite: bool = True, **options: Any) -> None:
-    save(Publication(value), folder, overwrite=overwrite, **options)
+# The function that writes each kind of value, and the options that only some kinds have.
+_WRITERS: dict[type, tuple[Callable[..., None], tuple[str, ...]]] = {
+    Design: (write_design, ("prior",)),
+    ReleasedTrace: (write_trace, ("channels", "force")),
+    Published: (write_release, ("force",)),
+}
 
 
 def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequence[int] | Integers) -> None:
@@ -188,4 +208,4 @@ def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequ
 
 def _no_page(value: object) -> InputError:
     bound = "a Design, a ReleasedTrace, or a release of a table"
-    return InputError("value", "has no page", value=type(value).__name__, bound=bound)
+    return InputError("value", "has no files and no page", value=type(value).__name__, bound=bound)

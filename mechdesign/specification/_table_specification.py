@@ -48,7 +48,7 @@ from mechdesign.specification._records import Records, RecordsTable, build_recor
 from mechdesign.specification._table_policies import BlocksTable, RecordPolicyTable, blocks, build_policy
 from mechdesign.tables._charges import CONFIDENCE
 from mechdesign.tables._domain import Attribute, Domain
-from mechdesign.tables._files import Publication
+from mechdesign.tables._files import Published
 from mechdesign.tables._parallel import LedgerPart, part_of
 from mechdesign.tables._policy import Policy, describe_policy
 from mechdesign.tables._queries._cumulative import Cumulative, Quantiles, Ranges
@@ -433,7 +433,7 @@ class ReleaseSpecification:
         rng: Rng = None,
         delimiter: str | None = None,
         together: bool = False,
-    ) -> Publication:
+    ) -> Published:
         """Release the query of the specification from a table.
 
         Args:
@@ -470,7 +470,7 @@ class ReleaseSpecification:
                 confidence=self.table.level,
                 together=together,
             )
-            return Publication(found, self.title, **query.read(found, self.domain))
+            return Published(found, self.title, **query.read(found, self.domain))
 
     def output_size(self, report: bool = True) -> int:
         """Return an upper estimate of the size of the files of a release; it needs no data.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_path, as_truth
+from mechdesign.base._check import as_path
 from mechdesign.base._display import card
-from mechdesign.base._errors import BracketWarning, InputError, ReportError
+from mechdesign.base._errors import BracketWarning, ReportError
 from mechdesign.base._version import __version__
 from mechdesign.base._warnings import warn
 from mechdesign.certify import _bundle as bundle
@@ -259,68 +260,9 @@ class Design:
         given = (self.problem, self.channel, latitude, longitude, size, rng)
         return sample_at(*given, x=x, y=y, outside=outside, reach=reach)
 
-    @in_own_arithmetic
-    def save(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        files: Files[Design] = NO_FILES,
-        overwrite: bool = True,
-        prior: bool = True,
-        **unknown: object,
-    ) -> None:
-        """Write the bundle: ``channel.npz``, ``channel.csv``, ``dual.npz``, `files`, and finally ``certificate.json``.
-
-        `mechdesign.verify` never accepts a mixture of files from an older bundle and this bundle. By default, the files
-        contain the prior; a prior that was counted from data reveals every count. `md.report.save` also writes a page.
-
-        Args:
-            folder: Folder to write; it is created if necessary.
-            files: Additional files of the bundle by name, or a function that returns them for the written design. The
-                certificate contains their digests. If the function fails, the bundle is written without them.
-            overwrite: Whether to replace an existing bundle of another origin.
-            prior: Whether the files contain the prior. Otherwise, the files contain a uniform prior and a lower bound
-                of 0. In this case, origin, multipliers and summary are also left out, and the folder must be new,
-                empty, or a bundle without its prior.
-            **unknown: Any other argument raises an `InputError`.
-
-        Raises:
-            ExportError: The folder must not or cannot be written.
-            ReportError: Only the additional files could not be generated; all other files were written.
-            InputError: The prior cannot be left out, since a requirement or the costs depend on it. The error is also
-                raised if an argument is unknown or has the wrong type, or if a file name is taken or not plain.
-        """
-        for name in unknown:
-            raise InputError(
-                name,
-                "is not an argument of Design.save",
-                bound="files, overwrite or prior",
-                remedy="to write a page as well, call md.report.save(design, folder)",
-            )
-        target, made = as_path(folder, "folder"), self
-        further = prepare_files(files, SET_OF_DESIGN)
-        if not as_truth(prior, "prior"):
-            check_public_target(target)
-            public = withhold_prior(self.problem, self.channel)
-            summary = SolveSummary(Status.STATED)
-            made = Design(public.problem, self.channel, public.certificate, None, summary, public.origin)
-        if not overwrite:
-            check_target(target, force=True, overwrite=False, origin=made.origin)
-        added, failure = dict[str, bytes](), None
-        try:
-            added = further(made)
-        except Exception as error:  # A failure while a page is drawn must not lose the design.
-            failure = error
-        proof = (made.certificate, made.evidence())
-        bundle.write(target, sets.encode(made.problem, made.channel, *proof, made.origin, added))
-        if failure is not None:
-            raise ReportError(
-                f"the design in {target} is complete; only additional files, such as a page, are missing ({failure})"
-            ) from failure
-
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Design:
-        """Return the design in a folder, as `save` wrote it.
+        """Return the design in a folder that `mechdesign.save` wrote.
 
         Only the digests of the files are checked; `mechdesign.verify` proves the claims of the certificate. The summary
         comes from the certificate's provenance, which is not verified.
@@ -339,6 +281,50 @@ class Design:
         channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
         summary = SolveSummary.from_provenance(found.certificate.provenance)
         return cls(problem, channel, found.certificate, found.evidence.multipliers, summary, origin)
+
+
+@in_own_arithmetic
+def write_design(
+    design: Design, folder: Path, *, files: Files[Design] = NO_FILES, overwrite: bool = True, prior: bool = True
+) -> None:
+    """Write a bundle: ``channel.npz``, ``channel.csv``, ``dual.npz``, `files`, and finally ``certificate.json``.
+
+    `mechdesign.verify` never accepts a mixture of files from an older bundle and this bundle.
+
+    Args:
+        design: The design.
+        folder: Folder to write; it is created if necessary.
+        files: Additional files of the bundle by name, or a function that returns them for the written design. The
+            certificate contains their digests. If the function fails, the bundle is written without them.
+        overwrite: Whether to replace an existing bundle of another origin.
+        prior: Whether the files contain the prior. Without it, they contain a uniform prior and a lower bound of 0;
+            origin, multipliers and summary are left out, and the folder must be new, empty, or such a bundle.
+
+    Raises:
+        ExportError: The folder must not or cannot be written.
+        ReportError: Only the additional files could not be generated; all other files were written.
+        InputError: The prior cannot be left out, since a requirement or the costs depend on it. The error is also
+            raised if a file name is taken or not plain.
+    """
+    further = prepare_files(files, SET_OF_DESIGN)
+    if not prior:
+        check_public_target(folder)
+        public = withhold_prior(design.problem, design.channel)
+        summary = SolveSummary(Status.STATED)
+        design = Design(public.problem, design.channel, public.certificate, None, summary, public.origin)
+    if not overwrite:
+        check_target(folder, force=True, overwrite=False, origin=design.origin)
+    added, failure = dict[str, bytes](), None
+    try:
+        added = further(design)
+    except Exception as error:  # A failure while a page is drawn must not lose the design.
+        failure = error
+    proof = (design.certificate, design.evidence())
+    bundle.write(folder, sets.encode(design.problem, design.channel, *proof, design.origin, added))
+    if failure is not None:
+        raise ReportError(
+            f"the design in {folder} is complete; only additional files, such as a page, are missing ({failure})"
+        ) from failure
 
 
 def certify_design(

@@ -24,7 +24,7 @@ from mechdesign.certify._texts import csv_text, from_cell
 from mechdesign.synthesis._folders import NO_FILES, Files, check_folder, make_second_release_error, prepare_files
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease, NamedQuantile, NamedRange
 from mechdesign.tables._queries._kmeans import ClusteringRelease
-from mechdesign.tables._release import ANSWERS, HEADER, VERSION, Column, Description, Header, Release
+from mechdesign.tables._release import ANSWERS, HEADER, VERSION, Column, Description, Header, Release, write_answers
 
 R = TypeVar("R", bound=Release)
 
@@ -32,7 +32,7 @@ _KINDS: dict[str, type[Release]] = {each.kind: each for each in (Release, Cumula
 
 
 def load(folder: str | os.PathLike[str]) -> Release:
-    """Load a release that `Release.save` wrote, as an object of its original class.
+    """Load a release that `mechdesign.save` wrote, as an object of its original class.
 
     Args:
         folder: the folder in which the release was saved.
@@ -44,10 +44,11 @@ def load(folder: str | os.PathLike[str]) -> Release:
         InputError: A file is missing, damaged, or of an unknown version.
 
     >>> import tempfile
+    >>> import mechdesign as md
     >>> from mechdesign.tables import Domain, Histogram, Policy
     >>> release = Histogram().release([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     release.save(folder)
+    ...     md.save(release, folder, report=False)
     ...     (load(folder).answers == release.answers).all()
     np.True_
     """
@@ -153,84 +154,55 @@ _OWN = ("answers.csv", HEADER, _RANGES, _QUANTILES)
 FILES = (*_OWN, _REPORT)
 
 
-@dataclass(frozen=True, eq=False)
-class Publication(Published):
-    """A `Published` release that can be saved as files.
+def write_release(
+    published: Published,
+    folder: Path,
+    *,
+    files: Files[Published] = NO_FILES,
+    force: bool = False,
+    overwrite: bool = True,
+) -> None:
+    """Write ``ranges.csv`` or ``quantiles.csv``, ``answers.csv``, ``release.json`` and, last, any further `files`.
 
-    Attributes:
-        release: the answers, the budget spent, and the policy.
-        title: the title of the report.
-        ranges: ranges that were estimated from a cumulative histogram.
-        quantiles: quantiles that were estimated from a cumulative histogram.
+    The answers are complete as soon as ``release.json`` is written, even if writing a further file then fails.
 
-    >>> import os, tempfile
-    >>> from mechdesign.tables import Domain, Histogram, Policy
-    >>> release = Histogram().release([0, 1, 1], Policy.full(Domain({"floor": range(3)})), epsilon=1, rng=1)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Publication(release).save(folder)
-    ...     sorted(os.listdir(folder))
-    ['answers.csv', 'release.json']
+    Args:
+        published: the release, with what was read from it.
+        folder: the folder to write; it is created if necessary.
+        files: further files by name, or a function that returns them for this release. The function is called after
+            the answers are written.
+        force: whether to write into a folder that contains other files.
+        overwrite: whether to replace a release in the folder; a rehearsal is always replaced. Replacing a release
+            does not refund its budget.
+
+    Raises:
+        ExportError: writing into the folder is not permitted, or it fails.
+        InputError: a name in `files` is already used or is not a plain file name, or a file's content is not bytes.
+        ReportError: the answers are written, but a further file could not be computed or written.
     """
-
-    def save(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        files: Files[Publication] = NO_FILES,
-        force: bool = False,
-        overwrite: bool = True,
-        **unknown: object,
-    ) -> None:
-        """Write ``ranges.csv`` or ``quantiles.csv``, ``answers.csv``, ``release.json`` and, last, any further `files`.
-
-        The answers are complete as soon as ``release.json`` is written, even if writing a further file then fails.
-        `md.report.save` writes the same files and an HTML page.
-
-        Args:
-            folder: the folder to write; it is created if necessary.
-            files: further files by name, or a function that returns them for this release. The function is called after
-                the answers are written.
-            force: whether to write into a folder that contains other files.
-            overwrite: whether to replace a release in the folder; a rehearsal is always replaced. Replacing a release
-                does not refund its budget.
-            **unknown: any other keyword raises `InputError`.
-
-        Raises:
-            ExportError: writing into the folder is not permitted, or it fails.
-            InputError: a name in `files` is already used or is not a plain file name, or a file's content is not bytes.
-            ReportError: the answers are written, but a further file could not be computed or written.
-        """
-        for name in unknown:
-            raise InputError(
-                name,
-                "is not an argument of Publication.save",
-                bound="files, force or overwrite",
-                remedy="a release with its page is written by md.report.save(release, folder)",
-            )
-        target = as_path(folder, "folder")
-        further = prepare_files(files, _OWN)
-        check_target(target, force, overwrite)
-        texts = {}
-        if self.ranges:
-            heads = ("first", "last", "answer", "standard_error", "low", "high")
-            texts[_RANGES] = csv_text([heads, *map(_range_row, self.ranges)])
-        if self.quantiles:
-            rows = [(exact_text(each.probability), each.value, each.low, each.high) for each in self.quantiles]
-            texts[_QUANTILES] = csv_text([("probability", "value", "low", "high"), *rows])
-        # release.json certifies all files in the folder, so it is the first that is emptied.
-        with replacing(target, (HEADER, _REPORT, _RANGES, _QUANTILES)):
-            for name, text in texts.items():
-                write_file(target / name, [text.encode()])
-            self.release.save(target)
-            try:
-                for name, content in further(self).items():
-                    write_file(target / name, [content])
-            except Exception as error:
-                described = self.release.description
-                raise ReportError(
-                    f"the answers are in {target}, and complete. {described.is_spent}: do not release them again. "
-                    f"Only further files, such as a page, are missing ({error})"
-                ) from error
+    further = prepare_files(files, _OWN)
+    check_target(folder, force, overwrite)
+    texts = {}
+    if published.ranges:
+        heads = ("first", "last", "answer", "standard_error", "low", "high")
+        texts[_RANGES] = csv_text([heads, *map(_range_row, published.ranges)])
+    if published.quantiles:
+        rows = [(exact_text(each.probability), each.value, each.low, each.high) for each in published.quantiles]
+        texts[_QUANTILES] = csv_text([("probability", "value", "low", "high"), *rows])
+    # release.json certifies all files in the folder, so it is the first that is emptied.
+    with replacing(folder, (HEADER, _REPORT, _RANGES, _QUANTILES)):
+        for name, text in texts.items():
+            write_file(folder / name, [text.encode()])
+        write_answers(published.release, folder)
+        try:
+            for name, content in further(published).items():
+                write_file(folder / name, [content])
+        except Exception as error:
+            described = published.release.description
+            raise ReportError(
+                f"the answers are in {folder}, and complete. {described.is_spent}: do not release them again. "
+                f"Only further files, such as a page, are missing ({error})"
+            ) from error
 
 
 def check_target(folder: Path, force: bool = False, overwrite: bool = True) -> None:

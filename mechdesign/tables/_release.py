@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, read_only
 from mechdesign.base._atomic import write_file
-from mechdesign.base._check import as_path, require_kind
+from mechdesign.base._check import require_kind
 from mechdesign.base._display import card
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.certify._exact import exact_text
@@ -168,54 +168,6 @@ class Release:
         """
         return replace(self, description=replace(self.description, entry=number))
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``answers.csv``, with a row for each query, and ``release.json``, with the description, into a folder.
-
-        Each file is replaced atomically if it already exists. ``release.json`` is written last and contains the digest
-        of the answers.
-
-        Args:
-            folder: the folder; it is created if necessary.
-
-        Raises:
-            ExportError: the files cannot be written.
-        """
-        target = as_path(folder, "folder")
-        try:
-            target.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ExportError(f"the folder {target} could not be created: {error.strerror or error}") from error
-        digest = hashlib.sha256()
-
-        def digest_rows() -> Iterator[bytes]:
-            for part in self._rows():
-                digest.update(part)
-                yield part
-
-        write_file(target / ANSWERS, digest_rows())
-        described = self.description
-        header = Header(
-            version=VERSION,
-            kind=self.kind,
-            what=described.what,
-            policy=described.policy,
-            neighbours=described.neighbours,
-            definition=described.definition,
-            mechanism=described.mechanism,
-            epsilon=None if described.epsilon is None else exact_text(described.epsilon),
-            rho=None if described.rho is None else exact_text(described.rho),
-            step=exact_text(described.step),
-            confidence=exact_text(described.confidence),
-            rehearsal=described.rehearsal,
-            remarks=list(described.remarks),
-            labels={name: "text" if array.dtype.kind == "U" else "number" for name, array in self.labels.items()},
-            queries=len(self),
-            parameters=self._parameters(),
-            answers_sha256=digest.hexdigest(),
-            entry=described.entry,
-        )
-        write_file(target / HEADER, [msgspec.json.format(msgspec.json.encode(header), indent=2), b"\n"])
-
     def _columns(self) -> dict[str, Floats]:
         """Return the numeric columns by the names of their attributes."""
         return {
@@ -305,3 +257,44 @@ def _cells(array: Column) -> list[bytes]:
 def _quote(text: str) -> str:
     text = to_cell(text)
     return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\r\n') else text
+
+
+def write_answers(release: Release, folder: Path) -> None:
+    """Write ``answers.csv``, with a row for each query, and then ``release.json``, with the digest of the answers.
+
+    Each file is replaced atomically. Raises `ExportError` if the files cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExportError(f"the folder {folder} could not be created: {error.strerror or error}") from error
+    digest = hashlib.sha256()
+
+    def digest_rows() -> Iterator[bytes]:
+        for part in release._rows():
+            digest.update(part)
+            yield part
+
+    write_file(folder / ANSWERS, digest_rows())
+    described = release.description
+    header = Header(
+        version=VERSION,
+        kind=release.kind,
+        what=described.what,
+        policy=described.policy,
+        neighbours=described.neighbours,
+        definition=described.definition,
+        mechanism=described.mechanism,
+        epsilon=None if described.epsilon is None else exact_text(described.epsilon),
+        rho=None if described.rho is None else exact_text(described.rho),
+        step=exact_text(described.step),
+        confidence=exact_text(described.confidence),
+        rehearsal=described.rehearsal,
+        remarks=list(described.remarks),
+        labels={name: "text" if array.dtype.kind == "U" else "number" for name, array in release.labels.items()},
+        queries=len(release),
+        parameters=release._parameters(),
+        answers_sha256=digest.hexdigest(),
+        entry=described.entry,
+    )
+    write_file(folder / HEADER, [msgspec.json.format(msgspec.json.encode(header), indent=2), b"\n"])

@@ -88,7 +88,7 @@ class PublishedTrace:
     ...     "walk", "planar-isotropic", steps, trace.transition, trace.initial, True, True, md.traces.History()
     ... )
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     released.save(folder)
+    ...     md.save(released, folder, report=False)
     ...     published = md.traces.ReleasedTrace.load(folder)
     >>> published, published.states.tolist(), published.epsilon
     (PublishedTrace(2 steps, planar-isotropic), [0, 1], Fraction(2, 1))
@@ -113,7 +113,7 @@ class PublishedTrace:
 
 
 def load_published(folder: str | os.PathLike[str]) -> PublishedTrace:
-    """Read the files of `ReleasedTrace.save` and check the digests of the outputs and the steps.
+    """Read the files of a saved `ReleasedTrace` and check the digests of the outputs and the steps.
 
     Args:
         folder: The folder of the released trace.

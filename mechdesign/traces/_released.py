@@ -12,7 +12,7 @@ and ``label``. The columns of the places are ``x``, ``y``, … in the unit of th
 ``longitude`` if known. ``steps.json`` contains the guarantee of each step and its proof. The main entries of a step are
 ε, the possible states, the number of edges, degrees of protection, and the certificate. If the channels are saved, each
 step has a bundle for `mechdesign.verify`. ``release.json`` is the manifest, with the joint guarantee and digests of the
-files. `ReleasedTrace.save` removes the manifest first and writes it last. So if the manifest exists, its files are
+files. `write_trace` removes the manifest first and writes it last. So if the manifest exists, its files are
 complete and belong to one run.
 """
 
@@ -31,7 +31,6 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._atomic import replacing, write_file
-from mechdesign.base._check import as_path
 from mechdesign.base._errors import ReportError
 from mechdesign.base._values import cached_property
 from mechdesign.base._version import __version__
@@ -42,7 +41,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
 from mechdesign.synthesis._folders import NO_FILES, SET, Files, check_folder, make_second_release_error, prepare_files
-from mechdesign.synthesis._result import Design
+from mechdesign.synthesis._result import Design, write_design
 from mechdesign.traces._adversary import Adversary, Beliefs, expected_error
 from mechdesign.traces._composition import Composition, compose, stage_level
 from mechdesign.traces._published import MANIFEST, OUTPUTS, SCHEMA, STEPS, PublishedTrace, load_published
@@ -245,7 +244,7 @@ def write_channels(folder: Path, designs: Sequence[Design]) -> None:
         if place.is_dir() and not any(place.iterdir()):
             place.rmdir()
     for step, design in zip(steps, designs, strict=True):
-        design.save(step)
+        write_design(design, step)
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], described: Mapping[str, Any] | None) -> None:
@@ -415,7 +414,7 @@ class ReleasedTrace:
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> PublishedTrace:
-        """Read the files that `save` wrote; they contain neither the chain nor the beliefs.
+        """Read the files that `mechdesign.save` wrote; they contain neither the chain nor the beliefs.
 
         Args:
             folder: The folder of the released trace.
@@ -428,53 +427,53 @@ class ReleasedTrace:
         """
         return load_published(folder)
 
-    def save(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        files: Files[ReleasedTrace] = NO_FILES,
-        channels: bool = False,
-        force: bool = False,
-        overwrite: bool = True,
-    ) -> None:
-        """Write the outputs, the proofs and `files`, and the manifest if all steps were released.
 
-        The outputs are written first and `files` last, so an error in `files` does not lose the outputs.
-        `md.report.save` also writes the pictures and the page.
+def write_trace(
+    trace: ReleasedTrace,
+    folder: Path,
+    *,
+    files: Files[ReleasedTrace] = NO_FILES,
+    channels: bool = False,
+    force: bool = False,
+    overwrite: bool = True,
+) -> None:
+    """Write the outputs, the proofs and `files`, and the manifest if all steps were released.
 
-        Args:
-            folder: The folder of the files.
-            files: Further public files, by name, or a function that returns them for this trace. The function is called
-                after the outputs and the proofs are written. The manifest contains the digests of all files.
-            channels: Whether to write the channel of each step for `mechdesign.verify`. If `history` does not
-                permit a public prior, the channels contain a uniform prior and make no claim about costs.
-            force: Whether to write to a folder that contains other files; these files are kept.
-            overwrite: Whether to replace an existing release; a rehearsal is always replaced.
+    The outputs are written first and `files` last, so an error in `files` does not lose the outputs.
 
-        Raises:
-            ExportError: The folder contains other files or a release, or cannot be written.
-            InputError: A name in `files` is reserved or is not a plain file name, or a content is not bytes.
-            ReportError: The outputs are written, but another file could not be built or written.
-        """
-        target = as_path(folder, "folder")
-        further = prepare_files(files, OWN)
-        check_release_target(target, force, overwrite)
-        with replacing(target, (MANIFEST, OUTPUTS, STEPS, *_PICTURES)):
-            write_file(target / OUTPUTS, [outputs_csv(self.releases, self.domain)])
-            try:
-                designs = [design for release in self.releases if (design := release.stage.design)] if channels else []
-                if not self.history.tells_prior:
-                    designs = [without_prior(design) for design in designs]
-                write_files(target, self.answers, None)
-                write_channels(target, designs)
-                write_files(target, {}, self.manifest() if self.finished else None)
-                if added := further(self):
-                    write_files(target, added, self.manifest(added) if self.finished else None)
-            except Exception as error:
-                raise ReportError(
-                    f"the outputs in {target / OUTPUTS} are complete. {self.is_spent}: do not release the trace again. "
-                    f"Some other files are missing ({error})"
-                ) from error
+    Args:
+        trace: The released trace.
+        folder: The folder of the files.
+        files: Further public files, by name, or a function that returns them for this trace. The function is called
+            after the outputs and the proofs are written. The manifest contains the digests of all files.
+        channels: Whether to write the channel of each step for `mechdesign.verify`. If `history` does not permit a
+            public prior, the channels contain a uniform prior and make no claim about costs.
+        force: Whether to write to a folder that contains other files; these files are kept.
+        overwrite: Whether to replace an existing release; a rehearsal is always replaced.
+
+    Raises:
+        ExportError: The folder contains other files or a release, or cannot be written.
+        InputError: A name in `files` is reserved or is not a plain file name, or a content is not bytes.
+        ReportError: The outputs are written, but another file could not be built or written.
+    """
+    further = prepare_files(files, OWN)
+    check_release_target(folder, force, overwrite)
+    with replacing(folder, (MANIFEST, OUTPUTS, STEPS, *_PICTURES)):
+        write_file(folder / OUTPUTS, [outputs_csv(trace.releases, trace.domain)])
+        try:
+            designs = [design for release in trace.releases if (design := release.stage.design)] if channels else []
+            if not trace.history.tells_prior:
+                designs = [without_prior(design) for design in designs]
+            write_files(folder, trace.answers, None)
+            write_channels(folder, designs)
+            write_files(folder, {}, trace.manifest() if trace.finished else None)
+            if added := further(trace):
+                write_files(folder, added, trace.manifest(added) if trace.finished else None)
+        except Exception as error:
+            raise ReportError(
+                f"the outputs in {folder / OUTPUTS} are complete. {trace.is_spent}: do not release the trace again. "
+                f"Some other files are missing ({error})"
+            ) from error
 
 
 def _guess_errors(domain: Domain) -> Floats:

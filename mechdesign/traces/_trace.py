@@ -332,7 +332,7 @@ class Trace:
 
         Only the chain updates the belief, p⁻_{t+1} = p⁻_t M, since the outputs are not known yet. Each channel
         nevertheless protects its graph. When the true state of a time is known, `Stage.draw` draws from its channel and
-        charges the ledger. Other programs can draw after `Stage.design.save`, but the ledger does not record their
+        charges the ledger. Other programs can draw from a saved `Stage.design`, but the ledger does not record their
         draws. The trace is unchanged.
 
         Args:

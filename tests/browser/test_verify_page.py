@@ -25,7 +25,11 @@ def city(tmp_path_factory):
     distance = md.distances.euclidean(domain)
     folder = tmp_path_factory.mktemp("made") / "city"
     requirements = [md.MetricPrivacy("1", distance), md.DistortionPrivacy("0.7", distance)]
-    md.design(md.Problem(md.Prior.uniform(6), distance, requirements, secrets=domain, observables=domain)).save(folder)
+    md.save(
+        md.design(md.Problem(md.Prior.uniform(6), distance, requirements, secrets=domain, observables=domain)),
+        folder,
+        report=False,
+    )
     return folder
 
 

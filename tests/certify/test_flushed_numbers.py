@@ -32,7 +32,7 @@ def made(tmp_path_factory):
     distance = 1 - np.eye(2)
     design = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)]), solver="scipy")
     folder = tmp_path_factory.mktemp("made") / "city"
-    design.save(folder)
+    md.save(design, folder, report=False)
     return design, folder
 
 
@@ -72,7 +72,7 @@ def test_a_design_is_certified_saved_and_verified_as_without(flushed, made, tmp_
     before, folder = made
     distance = 1 - np.eye(2)
     again = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)]), solver="scipy")
-    again.save(tmp_path / "city")
+    md.save(again, tmp_path / "city", report=False)
     for each in (folder, tmp_path / "city"):
         assert md.verify(each).cost == pytest.approx(before.certificate.cost, rel=1e-9)
         assert second_verifier.main([str(each)]) == 0

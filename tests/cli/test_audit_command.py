@@ -67,7 +67,7 @@ def test_no_epsilon_and_a_graph() -> None:
 
 
 def test_a_folder_states_its_epsilon(blank_pictures: None) -> None:
-    md.read_spec("spec.toml").design().save("out")
+    md.save(md.read_spec("spec.toml").design(), "out", report=False)
     assert "ε = 1" in well("audit", "out").stdout
     assert run("audit", "out", "--epsilon", "0.99").exit_code == 1
     for lone in ("out/channel.npz", "out/channel.csv"):

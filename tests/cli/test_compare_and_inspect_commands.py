@@ -24,7 +24,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, epsilon in (("low", "0.5"), ("high", "1.54239721751818088")):
         requirements = [md.MetricPrivacy(epsilon, distance)]
         problem = md.Problem(prior, distance, requirements, secrets=line, observables=line, title=name)
-        md.design(problem).save(folder / name)
+        md.save(md.design(problem), folder / name, report=False)
     design_on(md.Domain.from_labels(["a", "b"]), folder / "other")
     return folder
 
@@ -33,7 +33,7 @@ def design_on(domain: md.Domain, folder: Path, likeliest: int = 0) -> Path:
     weights = [2.0 if index == likeliest else 1.0 for index in range(domain.size)]
     distance = md.distances.hamming(domain.size)
     problem = md.Problem(md.Prior.from_counts(weights), distance, [md.MetricPrivacy(1, distance)], secrets=domain)
-    md.design(problem).save(folder)
+    md.save(md.design(problem), folder, report=False)
     return folder
 
 
@@ -109,7 +109,11 @@ def test_the_claims_of_a_continuous_requirement_have_names() -> None:
     plan = md.Domain.anchors(columns=3, rows=3, width=2.0, height=2.0, unit="km")
     requirements = [md.ContinuousPrivacy("1", plan)]
     cost = md.distances.euclidean(plan)
-    md.design(md.Problem(md.Prior.uniform(9), cost, requirements, secrets=plan, observables=plan)).save("d")
+    md.save(
+        md.design(md.Problem(md.Prior.uniform(9), cost, requirements, secrets=plan, observables=plan)),
+        "d",
+        report=False,
+    )
     lines = well("inspect", "d").stdout.splitlines()
     for name in ("continuous privacy, ε per km (Euclidean distance, all points)", "anchors along x", "anchors along y"):
         assert sum(name in line and "≤" in line for line in lines) == 1
@@ -119,7 +123,7 @@ def test_the_claims_of_a_continuous_requirement_have_names() -> None:
 
 def test_inspect_of_a_release_has_no_empty_heading() -> None:
     policy = md.tables.Policy.full(md.tables.Domain({"x": ["a", "b"]}))
-    md.tables.Histogram().release(["a", "b"], policy, epsilon=1).save("out")
+    md.save(md.tables.Histogram().release(["a", "b"], policy, epsilon=1), "out", report=False)
     lines = well("inspect", "out").stdout.splitlines()
     title = next(index for index, line in enumerate(lines) if "Release from a table" in line)
     assert lines[title + 1].strip()
@@ -130,7 +134,7 @@ def test_inspect_of_a_release_shows_what_its_description_says() -> None:
     noises = {None: "the operating system's randomness", 1: "a generator of the caller: this is a rehearsal"}
     for seed, noise in noises.items():
         release = md.tables.Histogram().release(["a", "b"], policy, epsilon=1, rng=seed)
-        release.save(f"out {seed}")
+        md.save(release, f"out {seed}", report=False)
         found = json.loads(well("inspect", f"out {seed}", "--json").stdout)
         assert (found.pop("noise"), found.pop("answers")) == (noise, "4, in steps of 1")
         assert found == {name: getattr(release.description, name) for name in found} | {

@@ -18,7 +18,6 @@ from mechdesign.base import _errors as errors
 from mechdesign.certify import second_verifier
 from mechdesign.cli._console import describe_gap
 from mechdesign.errors import ReportError
-from mechdesign.report import _saving as saving
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _design as module
 
@@ -241,7 +240,7 @@ def test_a_design_is_written_although_its_report_cannot_be_drawn(spec: Path, mon
     assert "expected cost" in done.stdout
     assert md.verify("out").holds
     with pytest.raises(ReportError):
-        saving.save(md.read_spec(spec).design(), "python")
+        md.save(md.read_spec(spec).design(), "python")
     assert md.verify("python").holds
     # What draws is loaded before anything is solved.
     monkeypatch.setitem(sys.modules, "mechdesign.report._design_page", None)

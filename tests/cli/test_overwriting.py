@@ -62,16 +62,16 @@ def test_a_design_replaces_its_own_and_no_other() -> None:
 def test_from_python_designs_are_replaced_unless_told_otherwise() -> None:
     distance = np.array([[0.0, 1.0], [1.0, 0.0]])
     made = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], title="By hand"))
-    made.save("out")
-    made.save("out")
+    md.save(made, "out", report=False)
+    md.save(made, "out", report=False)
     with pytest.raises(ExportError, match="By hand, of unknown origin"):
-        made.save("out", overwrite=False)
-    made.save("elsewhere", overwrite=False)
+        md.save(made, "out", overwrite=False, report=False)
+    md.save(made, "elsewhere", overwrite=False, report=False)
     assert md.verify("elsewhere").holds
 
 
 def test_files_that_belong_together_are_never_written_over() -> None:
-    md.read_spec("a.toml").design().save("d")
+    md.save(md.read_spec("a.toml").design(), "d", report=False)
     write("0.8,0.2\n0.1,0.9\n", "B.csv")
     for name in ("forward.csv", "chain-counts.json"):
         write("kept", f"chain/{name}")
@@ -99,9 +99,9 @@ def test_a_released_trace_is_not_replaced_and_a_rehearsal_is() -> None:
     assert_wrong_usage({f"release walk.toml t.csv{more}": says for more in ("", " --seed 1", " --force")})
     assert release("--overwrite").exit_code == 0
     found = md.read_spec("walk.toml").release("t.csv")
-    found.save("released")
+    md.save(found, "released", report=False)
     with pytest.raises(ExportError, match="holds a released trace"):
-        found.save("released", overwrite=False)
+        md.save(found, "released", overwrite=False, report=False)
     # An unfinished run counts as released.
     Path("released/release.json").unlink()
     assert_wrong_usage({"release walk.toml t.csv": says})

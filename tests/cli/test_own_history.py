@@ -18,7 +18,6 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import BudgetExceededError, InputError, InputWarning, SpecificationError, showing_values
-from mechdesign.report import _saving as saving
 from mechdesign.specification._specification import parse
 from mechdesign.traces._released import ReleasedTrace
 
@@ -252,7 +251,7 @@ def test_nothing_is_charged_or_written_where_a_trace_is_refused() -> None:
 def test_public_channels_hold_no_prior_that_was_counted(mechanism: str) -> None:
     for prior, more in ((TIMED, ""), (TIMED, 'history = "others"'), (PUBLIC, "")):
         found = release(prior, more=f'mechanism = "{mechanism}"\n{more}', start=START + 10**6, states=[1, 2])
-        saving.save(found, "out", channels=True)
+        md.save(found, "out", channels=True)
         for step, each in enumerate(found.releases):
             folder = Path(f"out/channels/step-{step}")
             assert md.verify(folder).holds

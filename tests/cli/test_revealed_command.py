@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from cli_examples import assert_wrong_usage, leave_pictures_blank, well, write
 
+import mechdesign as md
 from mechdesign import specification as spec
 from mechdesign.errors import RevealedWarning, SpecificationError
-from mechdesign.report import _saving as saving
 from mechdesign.report._channel_figures import requirements_picture
 from mechdesign.report._design_tables import list_requirement_bars
 from mechdesign.runs import _tasks as tasks
@@ -43,7 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         found = spec.parse(ACCEPTED).design()
     with pytest.MonkeyPatch.context() as patched:
         leave_pictures_blank(patched)
-        saving.save(found, folder / "made")
+        md.save(found, folder / "made")
     return folder / "made"
 
 
@@ -103,9 +103,9 @@ def test_verify_and_inspect_say_it(made: Path) -> None:
 
 
 def test_nobody_is_revealed_and_compare_counts() -> None:
-    spec.parse(HIDDEN).design().save("hidden")
+    md.save(spec.parse(HIDDEN).design(), "hidden", report=False)
     with pytest.warns(RevealedWarning):
-        spec.parse(ACCEPTED).design().save("made")
+        md.save(spec.parse(ACCEPTED).design(), "made", report=False)
     assert "- No secret is revealed for certain: at least two secrets" in well("verify", "hidden").stdout
     assert json.loads(well("inspect", "hidden", "--json").stdout)["revealed for certain"] == "no secret"
     shown = well("compare", "made", "hidden").stdout

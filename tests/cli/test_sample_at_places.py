@@ -74,7 +74,9 @@ def test_samples_are_those_of_the_channel(made: Path) -> None:
 def test_numbers_that_are_labels_are_no_indices() -> None:
     distance = md.distances.hamming(2)
     domain = md.Domain.from_labels(["1", "2"])
-    md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain)).save("m")
+    md.save(
+        md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain)), "m", report=False
+    )
     well("sample", "m", "--secret", "2")
     assert_wrong_usage({"sample m --secret 0": "is not a label; it is not read as an index"})
 

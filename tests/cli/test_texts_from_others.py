@@ -20,7 +20,6 @@ from mechdesign.data._states import read_states
 from mechdesign.data._text import read_columns
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.model._origin import Origin
-from mechdesign.report import _saving as saving
 from mechdesign.report._explorer import _block
 from mechdesign.runs._store import Row, State, read_table, write_table
 from mechdesign.specification._table_specification import parse
@@ -59,7 +58,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patched:
         leave_checks_out(patched)
         leave_pictures_blank(patched)
-        saving.save(replace(made([f"home{BAD}", f"pub{BAD}", "'=x"], f"title{BAD}"), origin=origin), folder)
+        md.save(replace(made([f"home{BAD}", f"pub{BAD}", "'=x"], f"title{BAD}"), origin=origin), folder)
     return folder
 
 
@@ -111,7 +110,7 @@ def test_designs_and_bundles_are_not_made_with_them(tmp_path: Path, blank_pictur
     with pytest.raises(InputError, match=r"^title: contains U\+009B"):
         sets.encode(renamed, found.channel, found.certificate, found.evidence())
     # Joiners, accents and letters from right to left stand in ordinary names.
-    saving.save(made(["\u05d0\u200d", "e\u0301"], "caf\u00e9 \u2066"[:-1]), tmp_path / "city")
+    md.save(made(["\u05d0\u200d", "e\u0301"], "caf\u00e9 \u2066"[:-1]), tmp_path / "city")
     assert "\\u200d" in run("sample", tmp_path / "city", "--secret", "0", "-n", "50").stdout
 
 
@@ -174,7 +173,7 @@ class Page(HTMLParser):
 
 
 def test_modules_stand_in_pages(tmp_path: Path) -> None:
-    made([SCRIPT, "b", "<!--"], SCRIPT).save("city")
+    md.save(made([SCRIPT, "b", "<!--"], SCRIPT), "city", report=False)
     well("export", "city", "-o", "c.mjs")
     module = (tmp_path / "c.mjs").read_text(encoding="utf-8")
     for text in (module, _block({"a": SCRIPT})):
@@ -194,7 +193,7 @@ NAMES = ["=1+1", "+5", "@x", "-a", "'s-Gravenhage", "'=1", "home", "-1,2", "\u05
 
 def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: Path) -> None:
     found = made(NAMES)
-    found.save(tmp_path / "city")
+    md.save(found, tmp_path / "city", report=False)
     table = tmp_path / "city" / "channel.csv"
     with table.open(encoding="utf-8", newline="") as lines:
         first = [row[0] for row in csv.reader(lines)]
@@ -218,7 +217,7 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
 def test_releases_from_tables_keep_their_labels(tmp_path: Path, blank_pictures: None) -> None:
     domain = md.tables.Domain({"=name": ["=1", "+2", "'a", "b"]})
     released = md.tables.Histogram().release(["=1", "+2", "'a"], md.tables.Policy.full(domain), epsilon=1)
-    saving.save(released, tmp_path)
+    md.save(released, tmp_path)
     assert (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()[1].startswith("'=1,")
     again = md.tables.load(tmp_path)
     assert {name: labels.tolist() for name, labels in again.labels.items()} == {"=name": ["=1", "+2", "'a", "b"]}

@@ -15,7 +15,6 @@ from cli_examples import SPECIFICATION, flat, run, well, write
 
 import mechdesign as md
 from mechdesign.certify import _verify as verify
-from mechdesign.report import _saving as saving
 
 
 def test_what_is_proved_and_what_is_not(made: Path) -> None:
@@ -64,7 +63,7 @@ def test_an_epsilon_that_was_changed(made: Path) -> None:
 @pytest.fixture
 def once(original: Path, blank_pictures: None) -> Path:
     """Give an export with a page."""
-    saving.save(md.Design.load(original), "once")
+    md.save(md.Design.load(original), "once")
     return Path("once")
 
 

@@ -204,7 +204,7 @@ def specifications() -> None:
     write(SPECIFICATION.replace("prior.uniform = true", counts), "counts.toml")
     write(WALK.replace("{ neighbours = 8 }", '{ path = "p.csv" }'), "walk.toml")
     write(WALK, "trace.toml")
-    md.specification.parse(SPECIFICATION).design().save("made")
+    md.save(md.specification.parse(SPECIFICATION).design(), "made", report=False)
 
 
 @pytest.mark.usefixtures("specifications")

@@ -15,7 +15,6 @@ import mechdesign as md
 from mechdesign.certify import second_verifier
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model._origin import STANDS_IN, Origin
-from mechdesign.report import _saving as saving
 from mechdesign.report._private import private
 from mechdesign.synthesis._without_prior import withhold_prior
 
@@ -179,7 +178,7 @@ def save_two_priors(objective: str, folder: Path) -> md.Design:
         made = md.design(problem, tolerance=tolerance)
         origin = Origin(f"# {name}", f"check-ins in c.csv, user {name} only", {"c.csv": "ab" * 32}, ("9 points",), name)
         found.append(replace(made, channel=found[0].channel if found else made.channel, origin=origin))
-        saving.save(found[-1], folder / name, prior=False)
+        md.save(found[-1], folder / name, prior=False)
     assert contents(folder / "ann") == contents(folder / "bob")
     assert sorted(contents(folder / "ann")) == ["certificate.json", "channel.csv", "channel.npz", "report.html"]
     return found[0]
@@ -189,7 +188,7 @@ def save_two_priors(objective: str, folder: Path) -> md.Design:
 def test_two_priors_with_the_same_channel_give_the_same_folder(tmp_path: Path, objective: str) -> None:
     first = save_two_priors(objective, tmp_path)
     # The command writes what Python writes.
-    saving.save(first, "whole")
+    md.save(first, "whole")
     say("export", "whole", "--without-prior", "-o", "command")
     assert contents("command") == contents("ann")
     assert md.Channel.load("command/channel.npz").numerators.shape == (4, 4)
@@ -209,32 +208,32 @@ def test_and_the_same_pictures(drawn: None, tmp_path: Path) -> None:
 def test_a_graph_made_from_steps_stays_and_the_export_says_so() -> None:
     made = md.design(md.Problem(md.Prior.from_counts([5, 2, 1]), COST, [md.GraphPrivacy(1.0, nx.path_graph(3))]))
     for steps, says in (("[[privacy]]\ntransitions = { estimated = true }\n", True), ("", False)):
-        replace(made, origin=Origin(steps, "check-ins in c.csv")).save("d")
+        md.save(replace(made, origin=Origin(steps, "check-ins in c.csv")), "d", report=False)
         assert ("reveal the observed steps" in say("export", "d", "--without-prior", "-o", "w")) is says
 
 
 def test_nothing_of_an_older_folder_with_the_prior_stays() -> None:
     made = design_of([1, 2, 3])
-    saving.save(made, "d")
+    md.save(made, "d")
     # Such a report would stay, since it is no longer the one that was written with the rest.
     write("0.1667 0.3333 0.5", "d/report.html")
     with pytest.raises(ExportError, match="choose another folder"):
-        made.save("d", prior=False)
+        md.save(made, "d", prior=False, report=False)
     Path("e").mkdir()
     for _ in range(2):
-        saving.save(made, "e", prior=False)
+        md.save(made, "e", prior=False)
     # The other way round the prior was asked for.
-    saving.save(made, "e")
+    md.save(made, "e")
     assert md.verify("e").lower_bound > 0
 
 
 def test_what_cannot_be_withheld_is_refused() -> None:
     for own in (None, [0.2, 0.5, 0.3]):
         with pytest.raises(InputError, match=r"requirements\[1\]: is distortion privacy, .* on a prior"):
-            saving.save(design_of([1, 1, 1], md.DistortionPrivacy(0.1, COST, own)), "d", prior=False)
+            md.save(design_of([1, 1, 1], md.DistortionPrivacy(0.1, COST, own)), "d", prior=False)
     for wrong in ("no", "uniform", None, 0):
         with pytest.raises(InputError, match="prior: is not a truth value"):
-            design_of([1, 1, 1]).save("d", prior=wrong)  # type: ignore[arg-type]
+            md.save(design_of([1, 1, 1]), "d", prior=wrong, report=False)  # type: ignore[arg-type]
     assert not Path("d").exists()
     # Costs of anchors tell the visits.
     anchors = md.Domain.anchors(2, 2, 1.0, 1.0)
@@ -317,5 +316,5 @@ def test_an_origin_knows_what_was_counted_and_what_is_said_follows_it() -> None:
         assert "private" in said
     # A prior of unknown origin may be private, but for a uniform one.
     for counts, may_be in (([1, 1, 1], False), ([1, 2, 3], True)):
-        design_of(counts).save("d")
+        md.save(design_of(counts), "d", report=False)
         assert ("private" in say("inspect", "d")) is may_be

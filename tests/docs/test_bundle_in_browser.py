@@ -23,7 +23,11 @@ def files(tmp_path_factory):
     distance = md.distances.euclidean(domain)
     requirements = [md.MetricPrivacy("1", distance), md.DistortionPrivacy("0.7", distance)]
     folder = tmp_path_factory.mktemp("made") / "city"
-    md.design(md.Problem(md.Prior.uniform(6), distance, requirements, secrets=domain, observables=domain)).save(folder)
+    md.save(
+        md.design(md.Problem(md.Prior.uniform(6), distance, requirements, secrets=domain, observables=domain)),
+        folder,
+        report=False,
+    )
     return {f"city/{path.name}": path.read_bytes() for path in folder.iterdir()}
 
 

@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = [md.MetricPrivacy(1, md.distances.hamming(2))]
     problem = md.Problem([0.5, 0.5], md.distances.hamming(2), asked, secrets=secrets, observables=secrets)
     made = tmp_path_factory.mktemp("made")
-    md.design(problem).save(made)
+    md.save(md.design(problem), made, report=False)
     return made
 
 

@@ -328,7 +328,7 @@ def test_a_floor_within_the_largest_of_the_map_may_be_above_that_of_the_componen
 def test_the_saved_set_says_it_all(tmp_path):
     domain = grid(6, 3)
     made = md.design(md.graphs.problem(domain, graph=md.graphs.blocks(domain, 3), epsilon="0.8", title="Two blocks"))
-    made.save(tmp_path)
+    md.save(made, tmp_path, report=False)
     found = md.verify(tmp_path)
     assert found.differences(made.certificate) == ()
     assert found.forbidden == 2 * 9 * 9

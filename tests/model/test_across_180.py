@@ -83,7 +83,7 @@ def test_designs_across_180_degrees_show_degrees_within_180(tmp_path) -> None:
     distance = md.distances.haversine(domain)
     privacy = [md.MetricPrivacy(0.01, distance)]
     problem = md.Problem(md.Prior.uniform(8), distance, privacy, secrets=domain, observables=domain)
-    md.design(problem, tolerance=0.01).save(tmp_path / "d")
+    md.save(md.design(problem, tolerance=0.01), tmp_path / "d", report=False)
     design = md.Design.load(tmp_path / "d")
     again, channel = design.problem, design.channel
     assert again.secrets is not None

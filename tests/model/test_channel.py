@@ -69,7 +69,7 @@ def test_load_from_a_directory_or_a_lone_file(tmp_path):
     secrets = md.Domain.from_labels(["home", "work"])
     problem = md.Problem([0.5, 0.5], 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))], secrets=secrets)
     design = md.design(problem)
-    design.save(tmp_path)
+    md.save(design, tmp_path, report=False)
     for path in (tmp_path, str(tmp_path), tmp_path / "channel.npz"):
         loaded = md.Channel.load(path)
         np.testing.assert_array_equal(loaded.numerators, design.channel.numerators)

@@ -27,7 +27,6 @@ from mechdesign.model._answers import draw_anchors
 from mechdesign.model._dithering import anchor_means
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.model._requirements._kinds import KINDS, register
-from mechdesign.report import _saving as saving
 
 NORMS = {"euclidean": 2, "manhattan": 1, "chebyshev": 0}
 ONE = 2**62
@@ -228,7 +227,7 @@ def test_factors_are_rounded_down_and_come_back_from_an_export(epsilon):
 def exported(tmp_path_factory):
     """The folder of a design with its report."""
     folder = tmp_path_factory.mktemp("made") / "set"
-    saving.save(designed(), folder)
+    md.save(designed(), folder)
     return folder
 
 
@@ -473,7 +472,7 @@ def test_geographic_anchors_never_exceed_the_great_circle(tmp_path):
         problem = md.Problem.from_visits(points, answers, [md.ContinuousPrivacy("0.03", anchors)], cost)
         design = md.design(problem)
         assert 0.01 < design.certificate.epsilon[0] <= 0.03
-    design.save(tmp_path)
+    md.save(design, tmp_path, report=False)
     assert not md.verify(tmp_path).differences(design.certificate)
     assert md.Design.load(tmp_path).problem.secrets.lattice == anchors.lattice
     assert 59 <= design.sample_at(59.5, 10.5, rng=1).place[0] <= 60

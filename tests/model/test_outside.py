@@ -108,7 +108,7 @@ def test_near_the_antimeridian_the_nearest_place_is_the_nearest_on_the_globe() -
 
 
 def test_some_cells_of_a_grid_are_known_again_from_files(tmp_path) -> None:
-    design(SOME).save(tmp_path)
+    md.save(design(SOME), tmp_path, report=False)
     found = read(tmp_path)
     domain = restore_domain(found, "secrets", found.metadata["secrets"])
     assert domain is not None

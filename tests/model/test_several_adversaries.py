@@ -24,7 +24,6 @@ from mechdesign.errors import (
     SpecificationError,
 )
 from mechdesign.model._problem import largest_distortion
-from mechdesign.report import _saving as saving
 from mechdesign.report._design_tables import adversaries
 
 HAMMING = 1.0 - np.eye(4)
@@ -120,7 +119,7 @@ def floors_of(tmp_path, **prior):
     true = md.Prior.from_counts([6, 5, 4, 3, 2, 1])
     required = [md.MetricPrivacy(2, error), md.DistortionPrivacy(0.5, error, **prior)]
     design = md.design(md.Problem(true, error, required, secrets=domain, observables=domain))
-    saving.save(design, tmp_path / "set")
+    md.save(design, tmp_path / "set")
     return design, tmp_path / "set"
 
 

@@ -17,7 +17,7 @@ import mechdesign as md
 from mechdesign.report import _audit_page, _compare_page, _design_page, _table_page, _trace_page
 from mechdesign.report._compare_page import attack_design
 from mechdesign.runs import _sweep_page
-from mechdesign.tables._files import Publication
+from mechdesign.tables._files import Published
 
 LABELS = [f"{index} {MARKUP}" for index in range(3)]
 
@@ -45,7 +45,7 @@ def audit_page() -> str:
 def table_page() -> str:
     domain = md.tables.Domain({MARKUP: [f"a{MARKUP}", f"b{MARKUP}"]})
     release = md.tables.Histogram().release([f"a{MARKUP}"], md.tables.Policy.full(domain), epsilon=1, rng=1)
-    return _table_page.html(Publication(release, MARKUP))
+    return _table_page.html(Published(release, MARKUP))
 
 
 def trace_page() -> str:

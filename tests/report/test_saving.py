@@ -1,9 +1,10 @@
-"""Pages are files that are handed to whatever writes a bundle; `saving` writes values with their pages."""
+"""Pages are files that are handed to whatever writes a folder; `md.save` writes values with or without their pages."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -18,9 +19,11 @@ from mechdesign.model._origin import Origin
 from mechdesign.report import _saving as saving
 from mechdesign.solve._contract import Status
 from mechdesign.specification._table_specification import parse as parse_table
-from mechdesign.synthesis._result import SolveSummary
-from mechdesign.tables._files import Publication
+from mechdesign.synthesis._result import SolveSummary, write_design
+from mechdesign.tables._files import Published, write_release
+from mechdesign.traces._released import ReleasedTrace, write_trace
 
+WRITERS = {md.Design: write_design, ReleasedTrace: write_trace, Published: write_release}
 WALK = """
 domain.grid = { columns = 3, rows = 1, width = 3, height = 1 }
 prior.uniform = true
@@ -74,9 +77,9 @@ def fails(value):
 
 
 def test_a_design_comes_back_to_the_last_byte(design, tmp_path):
-    design.save(tmp_path / "one", files={"note.txt": b"mine"})
+    write_design(design, tmp_path / "one", files={"note.txt": b"mine"})
     loaded = md.Design.load(tmp_path / "one")
-    loaded.save(tmp_path / "two", files={"note.txt": b"mine"})
+    write_design(loaded, tmp_path / "two", files={"note.txt": b"mine"})
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
     assert loaded.origin == design.origin
     assert loaded.summary == replace(design.summary, message="", tried=loaded.summary.tried)
@@ -84,19 +87,19 @@ def test_a_design_comes_back_to_the_last_byte(design, tmp_path):
 
 
 def test_the_certificate_vouches_for_further_files(design, tmp_path):
-    design.save(tmp_path, files={"note.txt": b"mine"})
+    write_design(design, tmp_path, files={"note.txt": b"mine"})
     listed = json.loads((tmp_path / "certificate.json").read_text())["files"]
     assert listed["note.txt"] == hashlib.sha256(b"mine").hexdigest()
     assert md.verify(tmp_path).holds
     # What the next one lacks goes.
-    design.save(tmp_path)
+    md.save(design, tmp_path, report=False)
     assert "note.txt" not in contents(tmp_path)
 
 
 @pytest.mark.usefixtures("blank")
 def test_a_page_is_a_file_like_others(design, tmp_path):
-    saving.save(design, tmp_path / "one")
-    design.save(tmp_path / "two", files={"report.html": saving.html(design).encode()})
+    md.save(design, tmp_path / "one")
+    write_design(design, tmp_path / "two", files={"report.html": saving.html(design).encode()})
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
@@ -107,8 +110,8 @@ def test_a_function_gets_the_design_that_is_written(design, tmp_path):
         seen.append(made)
         return {"note.txt": b"mine"}
 
-    design.save(tmp_path / "with", files=note)
-    design.save(tmp_path / "without", files=note, prior=False)
+    write_design(design, tmp_path / "with", files=note)
+    write_design(design, tmp_path / "without", files=note, prior=False)
     assert seen[0] is design
     assert seen[1].problem.prior.tolist() == [1 / 3] * 3
     assert seen[1].multipliers is None
@@ -121,7 +124,7 @@ def test_files_with_other_names_or_contents_are_refused(design, table, trace, tm
     folder = tmp_path / "out"
 
     def saves(value, files):
-        return lambda: value.save(folder, files=files)
+        return lambda: WRITERS[type(value)](value, folder, files=files)
 
     own = {
         design: ("certificate.json", "channel.npz", "Dual.npz", "channel.csv", "certificate.json."),
@@ -152,24 +155,24 @@ def test_summaries_tell_what_provenance_tells():
 
 @pytest.mark.usefixtures("blank")
 def test_a_trace_is_its_outputs_and_the_files_that_go_with_them(trace, tmp_path):
-    trace.save(tmp_path / "bare")
+    md.save(trace, tmp_path / "bare", report=False)
     assert sorted(contents(tmp_path / "bare")) == ["release.json", "released.csv", "steps.json"]
-    trace.save(tmp_path / "more", files={"note.txt": b"mine"})
+    write_trace(trace, tmp_path / "more", files={"note.txt": b"mine"})
     assert json.loads((tmp_path / "more" / "release.json").read_text()) == trace.manifest({"note.txt": b"mine"})
-    saving.save(trace, tmp_path / "page")
+    md.save(trace, tmp_path / "page")
     assert contents(tmp_path / "page").keys() == {*contents(tmp_path / "bare"), *saving.pages(trace)}
     assert json.loads((tmp_path / "page" / "release.json").read_text()) == trace.manifest(saving.pages(trace))
 
 
 @pytest.mark.usefixtures("blank")
 def test_a_table_is_its_answers_and_the_files_that_go_with_them(table, tmp_path):
-    table.save(tmp_path / "bare")
+    md.save(table, tmp_path / "bare", report=False)
     assert sorted(contents(tmp_path / "bare")) == ["answers.csv", "release.json"]
-    saving.save(table, tmp_path / "page")
+    md.save(table, tmp_path / "page")
     assert contents(tmp_path / "page") == contents(tmp_path / "bare") | {"report.html": saving.html(table).encode()}
     # A release without what was read from it is written alike.
-    saving.save(table.release, tmp_path / "again")
-    assert contents(tmp_path / "again") == contents(tmp_path / "bare") | saving.pages(Publication(table.release))
+    md.save(table.release, tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(tmp_path / "bare") | saving.pages(Published(table.release))
 
 
 def test_what_is_written_stands_although_a_page_fails(design, table, trace, tmp_path):
@@ -177,7 +180,7 @@ def test_what_is_written_stands_although_a_page_fails(design, table, trace, tmp_
         [(design, "certificate.json"), (table, "release.json"), (trace, "released.csv")]
     ):
         with pytest.raises(ReportError, match=r"complete.* missing \(nothing can be drawn\)"):
-            value.save(tmp_path / str(number), files=fails)
+            WRITERS[type(value)](value, tmp_path / str(number), files=fails)
         assert file in contents(tmp_path / str(number))
 
 
@@ -187,14 +190,46 @@ def test_folders_are_looked_at_before_anything_is_drawn(design, table, trace, tm
         monkeypatch.setattr(f"mechdesign.report.{page}.html", fails)
     for value in (table, trace):
         with pytest.raises(ExportError, match="is not a folder"):
-            saving.save(value, tmp_path / "file")
-    design.save(tmp_path / "set")
+            md.save(value, tmp_path / "file")
+    md.save(design, tmp_path / "set", report=False)
     with pytest.raises(ExportError, match="another specification"):
-        saving.save(replace(design, origin=Origin("other")), tmp_path / "set", overwrite=False)
+        md.save(replace(design, origin=Origin("other")), tmp_path / "set", overwrite=False)
 
 
-def test_what_has_no_page_is_refused(tmp_path):
+def test_what_cannot_be_saved_is_refused_before_anything_is_written(design, trace, table, tmp_path):
+    """Other values have no files; options say by their names where they do not apply, and are truth values."""
+    folder = tmp_path / "out"
+
+    def row(path, value, says="", place=folder, **options):
+        return Mistake(f"{value!r:.30} {place} {options}", lambda: md.save(value, place, **options), path, says)
+
+    rows = [row("value", value, "has no files") for value in (None, "x", 3, np.eye(2))]
+    rows += [row("value", wrong, "has no files") for wrong in (design.problem, design.channel, type(design), [design])]
+    rows += [row("folder", design, place=wrong) for wrong in (None, 3, b"x", ["x"])]
+    for value, own in ((design, "prior"), (trace, "channels force"), (table, "force"), (table.release, "force")):
+        for name, other in (("prior", False), ("channels", True), ("force", True)):
+            if name not in own:
+                rows.append(row(name, value, "does not apply to a", **{name: other}))
+            rows.append(row(name, value, "is not a truth value", **{name: "no"}))
+        rows += [row(name, value, "is not a truth value", **{name: None}) for name in ("report", "overwrite")]
+    assert_refused(rows)
+    assert len(rows) >= 20
+    assert not folder.exists()
     for value in (None, "text", 3, np.eye(2)):
-        for call in (saving.html, saving.pages, lambda wrong: saving.save(wrong, tmp_path)):
-            with pytest.raises(InputError, match="value: has no page"):
+        for call in (saving.html, saving.pages):
+            with pytest.raises(InputError, match="value: has no files and no page"):
                 call(value)
+
+
+def test_without_the_packages_of_pages_nothing_is_written_unless_the_page_is_left_out(
+    design, table, trace, tmp_path, monkeypatch
+):
+    for package in ("matplotlib", "jinja2"):
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, package, None)
+            for number, value in enumerate((design, table, trace)):
+                with pytest.raises(ModuleNotFoundError, match=package):
+                    md.save(value, tmp_path / str(number))
+                assert not (tmp_path / str(number)).exists()
+                md.save(value, tmp_path / package / str(number), report=False)
+                assert "report.html" not in contents(tmp_path / package / str(number))

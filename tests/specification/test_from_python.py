@@ -123,7 +123,7 @@ def test_traces():
     Path("t.csv").write_text("lat,lon\n40.05,-74.35\n40.15,-74.25\n40.25,-74.15\n")
     released = given.release("t.csv", seed=4)
     assert run("release", "s.toml", "t.csv", "--seed", 4, "-o", "out", "--channels", "--truth", "mine").exit_code == 0
-    saving.save(released, "again", channels=True)
+    md.save(released, "again", channels=True)
     saving.save_truth(released, "mine-again", given.states("t.csv"))
     names = ["map.svg", "over-time.svg", "released.csv", "mine/true.csv"]
     for name in names:
@@ -202,7 +202,7 @@ def test_after_ctrl_c_the_steps_so_far_are_kept(monkeypatch):
     released = read(WALK).release([0, 5, 10])
     assert not released.finished
     assert len(released.releases) == 2
-    released.save("out")
+    md.save(released, "out", report=False)
     assert not Path("out/release.json").exists()
     with pytest.raises(KeyboardInterrupt):
         read(WALK).release([10])

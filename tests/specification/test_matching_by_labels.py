@@ -162,7 +162,7 @@ def run(*arguments):
 @pytest.fixture(scope="module")
 def designed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("houses")
-    parse(HOUSES + UNIFORM + REST + METRIC.replace("= 1,", "= 30,")).design().save(folder / "made")
+    md.save(parse(HOUSES + UNIFORM + REST + METRIC.replace("= 1,", "= 30,")).design(), folder / "made", report=False)
     return folder / "made"
 
 

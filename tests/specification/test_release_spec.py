@@ -13,7 +13,7 @@ import mechdesign as md
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.specification._table_policies import _ALLOWED
 from mechdesign.specification._table_specification import parse, read
-from mechdesign.tables._files import Publication
+from mechdesign.tables._files import Published
 
 AGE = "domain.attributes.age = { range = [0, 9] }\n"
 BOTH = 'domain.attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }\n'
@@ -354,7 +354,7 @@ def test_names_in_the_package(tmp_path):
     assert isinstance(given, md.specification.ReleaseSpecification)
     assert isinstance(given.plan(), md.tables.Plan)
     published = given.release({"age": [1, 2, 3]}, rng=1, ledger=(ledger := md.Ledger(epsilon=1)))
-    assert isinstance(published, Publication)
+    assert isinstance(published, Published)
     assert ledger.spent.epsilon == 1
     with pytest.raises(SpecificationError, match="cannot be opened"):
         read(tmp_path / "none.toml")

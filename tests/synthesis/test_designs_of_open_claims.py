@@ -20,7 +20,6 @@ from mechdesign.certify._stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, InputWarning
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.report import _saving as saving
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
 PRIOR = np.array([0.4, 0.3, 0.2, 0.1])
@@ -138,7 +137,7 @@ def test_one_requirement_may_make_several_claims(tmp_path: Path, monkeypatch: py
     assert problem.places == (0, 1, 1, 2)
     made = md.design(problem)
     assert made.certificate.cost == pytest.approx(least(problem), rel=1e-7)
-    saving.save(made, tmp_path)
+    md.save(made, tmp_path)
     assert [checked.kind for checked in md.verify(tmp_path).requirements] == ["metric", "guarded", "guarded", "doubt"]
     assert "guarded privacy" in (tmp_path / "report.html").read_text()
     again = md.Design.load(tmp_path).problem

@@ -48,7 +48,7 @@ def design():
 
 @pytest.fixture
 def folder(design, tmp_path):
-    design.save(tmp_path / "made")
+    md.save(design, tmp_path / "made", report=False)
     return tmp_path / "made"
 
 
@@ -94,13 +94,13 @@ def test_a_bundle_names_the_proved_distance(folder):
 
 def test_a_loaded_problem_can_be_designed_and_saved_again(folder, tmp_path):
     again = md.design(md.Design.load(folder).problem)
-    again.save(tmp_path / "again")
+    md.save(again, tmp_path / "again", report=False)
     assert md.verify(tmp_path / "again").cost == pytest.approx(md.verify(folder).cost, rel=1e-9)
 
 
 def test_problems_without_domains(tmp_path):
     problem = md.Problem([0.5, 0.5], 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))])
-    md.design(problem).save(tmp_path)
+    md.save(md.design(problem), tmp_path, report=False)
     again = md.Design.load(tmp_path)
     found, channel = again.problem, again.channel
     assert (found.secrets, found.observables, channel.secrets) == (None, None, ())
@@ -111,7 +111,7 @@ def test_observables_equal_to_the_secrets_stay_equal(tmp_path):
     domain = md.Domain.from_labels(["a", "b"])
     distance = md.distances.hamming(domain)
     problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain, observables=domain)
-    md.design(problem).save(tmp_path)
+    md.save(md.design(problem), tmp_path, report=False)
     found = md.Design.load(tmp_path).problem
     assert found.observables is found.secrets
     assert found.secrets.labels == ("a", "b")
@@ -123,7 +123,7 @@ def test_labels_that_cannot_be_stored_are_refused(tmp_path):
         distance = md.distances.hamming(domain)
         problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain)
         with pytest.raises(InputError, match=r"secrets\.labels\[0\]"):
-            md.design(problem).save(tmp_path / "out")
+            md.save(md.design(problem), tmp_path / "out", report=False)
     assert not (tmp_path / "out").exists()
 
 
@@ -269,7 +269,7 @@ def test_targets(design, folder, tmp_path):
     (tmp_path / "killed" / ".channel.npz.partial").write_bytes(b"P")
     check_target(tmp_path / "killed")
     # A folder with an export and files of the user.
-    design.save(folder)
+    md.save(design, folder, report=False)
     (folder / "notes.txt").write_text("mine")
     check_target(folder)
 

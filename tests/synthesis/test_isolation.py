@@ -193,7 +193,7 @@ def test_other_values_of_isolated_are_refused(isolated: object) -> None:
 
 def test_problems_with_isolated_secrets_are_still_valid(tmp_path: Path) -> None:
     made = quietly(problem(md.ThresholdPrivacy(1, DISTANCE, 0.5)))
-    made.save(tmp_path)
+    md.save(made, tmp_path, report=False)
     assert md.verify(tmp_path).revealed == (0, 1, 2, 5)
     assert second_verifier.prove(tmp_path)[-1].endswith("; revealed for certain: secrets [0, 1, 2, 5]")
     loaded = md.Design.load(tmp_path)

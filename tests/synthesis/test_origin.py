@@ -18,7 +18,6 @@ from mechdesign.certify import _bundle as bundle
 from mechdesign.data._text import file_digest
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model._origin import Origin
-from mechdesign.report import _saving as saving
 from mechdesign.report._proved import describe_proof
 
 CHECKINS = "user,latitude,longitude\nu1,40.71,-74.0\nu1,40.75,-73.95\nu1,45.0,-73.95\nu2,40.71,-74.0\n"
@@ -55,7 +54,7 @@ def original(tmp_path_factory) -> Path:
     with contextlib.chdir(folder):
         Path("c.csv").write_text(CHECKINS)
         Path("s.toml").write_text(SPECIFICATION)
-        saving.save(md.read_spec("s.toml").design(), "made")
+        md.save(md.read_spec("s.toml").design(), "made")
     return folder / "made"
 
 
@@ -106,14 +105,14 @@ def test_other_data_have_other_digests(original, tmp_path, monkeypatch):
 
 def test_the_report_is_removed_when_a_newer_channel_is_written(made):
     assert md.verify(made).holds
-    md.Design.load(made).save(made)
+    md.save(md.Design.load(made), made, report=False)
     assert {path.name for path in made.iterdir()} == {"certificate.json", "channel.csv", "channel.npz", "dual.npz"}
 
 
 def test_a_missing_origin_is_reported_as_unknown(tmp_path):
     distance = np.array([[0.0, 1.0], [1.0, 0.0]])
     design = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)]))
-    design.save(tmp_path / "made")
+    md.save(design, tmp_path / "made", report=False)
     assert md.Design.load(tmp_path / "made").origin is None
     assert "its source is not known" in run("verify", tmp_path / "made").stdout
 

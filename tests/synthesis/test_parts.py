@@ -19,7 +19,6 @@ from mechdesign.certify._certificate import certify
 from mechdesign.errors import CertificateError, InfeasibleError
 from mechdesign.graphs._builders import blocks, from_edges
 from mechdesign.model._problem import largest_distortion
-from mechdesign.report import _saving as saving
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _design as road
 from mechdesign.synthesis import _parts as restriction
@@ -293,7 +292,7 @@ def test_a_bundle_with_a_forbidden_answer_does_not_verify(tmp_path, monkeypatch)
     problem = md.Problem(np.arange(1.0, 7) / 21, cost, [md.GraphPrivacy(1, graph)], secrets=domain, observables=domain)
     made = md.design(problem)
     assert made.certificate.forbidden == 18
-    saving.save(made, tmp_path)
+    md.save(made, tmp_path)
     found = md.verify(tmp_path)
     assert found.differences(made.certificate) == ()
     page = (tmp_path / "report.html").read_text()

@@ -190,7 +190,7 @@ def test_designs_are_verified_by_both_verifiers(tmp_path: Path) -> None:
     shared_in_part[2:, 1] = 1
     floor = md.DistortionPrivacy("0.3", 1 - np.eye(4))
     made = md.design(md.Problem([0.4, 0.3, 0.2, 0.1], shared_in_part, [GRAPH, floor], "worst"))
-    made.save(tmp_path)
+    md.save(made, tmp_path, report=False)
     assert md.verify(tmp_path).differences(made.certificate) == ()
     assert second_verifier.prove(tmp_path)
 

@@ -19,7 +19,7 @@ from mechdesign.report import _saving as saving
 from mechdesign.specification._table_specification import parse
 from mechdesign.synthesis._folders import check_space
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._files import FILES, Publication
+from mechdesign.tables._files import FILES, Published
 from mechdesign.tables._policy import Policy
 
 KINDS = {
@@ -199,17 +199,17 @@ def test_a_publication_says_what_is_spent(tmp_path, monkeypatch):
     monkeypatch.setattr("mechdesign.report._table_page.html", lambda publication: 1 / 0)
     release = md.tables.Histogram().release([1], POLICY, rho="0.5")
     with pytest.raises(ReportError, match=r"ρ = 0\.5 is spent"):
-        saving.save(Publication(release), tmp_path / "a")
+        md.save(Published(release), tmp_path / "a")
     rehearsed = md.tables.Histogram().release([1], POLICY, epsilon=1, rng=1)
     with pytest.raises(ReportError, match="Nothing is spent"):
-        saving.save(rehearsed, tmp_path / "b")
+        md.save(rehearsed, tmp_path / "b")
     with contextlib.suppress(ReportError):
-        saving.save(Publication(release), tmp_path / "a")
+        md.save(Published(release), tmp_path / "a")
     assert len(md.tables.load(tmp_path / "a")) == 10
 
 
 def test_reports_speak_of_their_own_policy_only():
-    page = saving.html(Publication(md.tables.Histogram().release([1], POLICY, epsilon=2)))
+    page = saving.html(Published(md.tables.Histogram().release([1], POLICY, epsilon=2)))
     assert "e<sup>ε</sup> = 7.39 times" in page
     assert "The losses of releases under this policy add up" in page
     assert "no claim about releases under other policies" in page

@@ -115,10 +115,10 @@ def test_an_unfinished_release_counts_and_a_rehearsal_does_not():
 def test_from_python_releases_are_replaced_unless_told_otherwise():
     write()
     found = read("s.toml").release("t.csv")
-    found.save("here", overwrite=False)
-    found.save("here")
+    md.save(found, "here", overwrite=False, report=False)
+    md.save(found, "here", report=False)
     with pytest.raises(ExportError, match="holds a release, and both releases add up"):
-        found.save("here", overwrite=False)
+        md.save(found, "here", overwrite=False, report=False)
 
 
 def test_the_table_is_never_overwritten():

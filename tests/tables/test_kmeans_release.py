@@ -144,7 +144,7 @@ def test_exact_clusters_are_said_and_free() -> None:
 
 def test_saved_and_read_again(tmp_path: Path) -> None:
     found = md.tables.KMeans(2, iterations=2).release(list(range(10)) * 9, Policy.threshold(LINE, 1), epsilon=1, rng=1)
-    found.save(tmp_path)
+    md.save(found, tmp_path, report=False)
     back = md.tables.load(tmp_path)
     assert isinstance(back, kmeans_release.ClusteringRelease)
     assert np.array_equal(back.centroids, found.centroids)

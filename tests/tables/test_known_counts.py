@@ -15,7 +15,6 @@ from releases import strategy_of
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import InputError
-from mechdesign.report import _saving as saving
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._definitions import ALONE, KNOWN_COUNTS
 from mechdesign.tables._domain import Domain
@@ -44,7 +43,7 @@ def test_a_release_names_its_definition_wherever_it_is_read(tmp_path):
         found = Histogram().release(DATA, policy, epsilon=1)
         assert found.description.definition == policy.definition == definition
         folder = tmp_path / definition[:5]
-        saving.save(found, folder)
+        md.save(found, folder)
         said = json.loads((folder / "release.json").read_text(encoding="utf-8"))
         assert (said["version"], said["definition"]) == (1, definition)
         assert definition in (folder / "report.html").read_text(encoding="utf-8")
@@ -59,7 +58,7 @@ def test_a_release_names_its_definition_wherever_it_is_read(tmp_path):
 
 
 def test_other_versions_and_definitions_are_refused(tmp_path):
-    Histogram().release(DATA, LINE, epsilon=1).save(tmp_path)
+    md.save(Histogram().release(DATA, LINE, epsilon=1), tmp_path, report=False)
     header = tmp_path / "release.json"
     whole = json.loads(header.read_text(encoding="utf-8"))
     for change in ({"version": 2}, {"definition": None}, {"definition": 5}):

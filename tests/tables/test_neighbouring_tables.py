@@ -17,7 +17,7 @@ from mechdesign.mechanisms._discrete import LARGEST_VALUE
 from mechdesign.report import _saving as saving
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._files import Publication
+from mechdesign.tables._files import Published
 from mechdesign.tables._policy import Policy
 
 DOMAIN = Domain({"age": range(4), "dose": [0.5, 1, 2]})
@@ -158,7 +158,7 @@ def test_the_command_says_the_same_of_an_empty_table_and_of_one_record(kind, tmp
 
 def test_a_publication_of_an_empty_table_has_a_report():
     release = md.tables.Histogram().release([], POLICIES["presence"], epsilon=10**6)
-    assert "<svg" in saving.html(Publication(release, "nobody"))
+    assert "<svg" in saving.html(Published(release, "nobody"))
 
 
 def test_the_command_refuses_an_empty_table_under_a_public_number_of_records():

@@ -9,7 +9,7 @@ import numpy as np
 import mechdesign as md
 from mechdesign.report import _saving as saving
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._files import Publication
+from mechdesign.tables._files import Published
 from mechdesign.tables._parallel import parallel_composition
 from mechdesign.tables._policy import Policy, describe_policy
 from mechdesign.tables._sensitivity._brute_force import neighbouring_databases
@@ -75,7 +75,7 @@ def test_edges_to_the_null_node_are_said_wherever_neighbours_are() -> None:
         release = md.tables.Histogram().release([0, 1], policy, epsilon=1, ledger=ledger)
         assert release.description.neighbours == policy.neighbours
         assert [entry.protects for entry in ledger.entries] == [policy.neighbours]
-    assert policy.neighbours in saving.html(Publication(release))
+    assert policy.neighbours in saving.html(Published(release))
 
 
 def test_the_null_node_of_an_explicit_graph() -> None:

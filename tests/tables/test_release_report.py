@@ -15,7 +15,7 @@ from mechdesign.errors import ExportError
 from mechdesign.report import _saving as saving
 from mechdesign.report._table_figures import answers_picture, cdf_picture, clusters_picture, ranges_picture
 from mechdesign.specification._table_specification import parse
-from mechdesign.tables._files import Publication
+from mechdesign.tables._files import Published
 
 AGE = "domain.attributes.age = { range = [0, 99] }\n"
 LINE = 'policy = { kind = "threshold", theta = 1 }\n'
@@ -99,7 +99,7 @@ def page_of(kind, rng=1):
 
 def test_what_is_published_is_a_function_of_the_answers():
     found = published("quantiles")
-    again = Publication(replace(found.release), found.title, found.ranges, found.quantiles)
+    again = Published(replace(found.release), found.title, found.ranges, found.quantiles)
     assert saving.html(again) == page_of("quantiles")
     # Other data with the same noisy answers give the same page: nothing but the release is kept.
     assert set(vars(found)) == {"release", "title", "ranges", "quantiles"}
@@ -108,10 +108,10 @@ def test_what_is_published_is_a_function_of_the_answers():
 def test_the_report_of_what_is_loaded_is_that_of_what_was_released(tmp_path):
     for kind in ("quantiles", "k-means on one"):
         found = published(kind)
-        saving.save(found, tmp_path / kind)
+        md.save(found, tmp_path / kind)
         assert (tmp_path / kind / "report.html").read_text(encoding="utf-8") == page_of(kind)
     loaded = md.tables.load(tmp_path / kind)
-    assert saving.html(Publication(loaded, found.title)) == page_of(kind)
+    assert saving.html(Published(loaded, found.title)) == page_of(kind)
 
 
 def test_a_release_that_counts_says_so():
@@ -181,15 +181,15 @@ def test_pictures_of_ranges_quantiles_and_clusters():
 
 def test_folders(tmp_path):
     folder = tmp_path / "out"
-    saving.save(published("ranges"), folder)
+    md.save(published("ranges"), folder)
     assert (folder / "ranges.csv").exists()
-    published("quantiles").save(folder)
+    md.save(published("quantiles"), folder, report=False)
     assert sorted(path.name for path in folder.iterdir()) == ["answers.csv", "quantiles.csv", "release.json"]
     (folder / "mine.txt").write_text("mine")
     with pytest.raises(ExportError, match=r"mine\.txt"):
-        published("histogram").save(folder)
-    published("histogram").save(folder, force=True)
+        md.save(published("histogram"), folder, report=False)
+    md.save(published("histogram"), folder, force=True, report=False)
     assert (folder / "mine.txt").read_text() == "mine"
     (tmp_path / "file").write_text("")
     with pytest.raises(ExportError, match="is not a folder"):
-        published("histogram").save(tmp_path / "file")
+        md.save(published("histogram"), tmp_path / "file", report=False)

@@ -174,7 +174,7 @@ def test_a_release_says_what_it_is():
 
 def test_a_release_is_read_as_it_was_saved(tmp_path):
     release = release_by(strategy_of([(0, 3), (2, 5)], Policy.full(_LINE)), [0, 5, 5, 2], rho=1)
-    release.save(tmp_path)
+    md.save(release, tmp_path, report=False)
     read = load(tmp_path)
     np.testing.assert_array_equal(read.answers, release.answers)
     np.testing.assert_array_equal(read.labels["first"], [0, 2])

@@ -173,7 +173,7 @@ def test_a_distribution_function_names_its_values(ages):
 
 def test_values_of_any_step_are_read_also_from_a_file(tmp_path):
     made = B.Cumulative(mechanism="ordered").release([1.5, 1, 2.25], Policy.threshold(HEIGHTS, 1), epsilon=SURE, rng=1)
-    made.save(tmp_path)
+    md.save(made, tmp_path, report=False)
     for release in (made, B.load(tmp_path)):
         assert [B.quantile(release, share).value for share in ("1/3", "2/3", 1)] == [1, 1.5, 2.25]
         assert float(B.range_query(release, 1, Fraction(3, 2))) == 2

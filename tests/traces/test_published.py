@@ -33,14 +33,14 @@ def released(folder: Path, mechanism: str = "lp", more: str = "") -> ReleasedTra
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    released(tmp_path).save(tmp_path / "made")
+    md.save(released(tmp_path), tmp_path / "made", report=False)
     return tmp_path / "made"
 
 
 @pytest.mark.parametrize("mechanism", ["lp", "planar-isotropic"])
 def test_what_was_saved_is_loaded(tmp_path: Path, mechanism: str) -> None:
     made = released(tmp_path, mechanism)
-    made.save(tmp_path / "made")
+    md.save(made, tmp_path / "made", report=False)
     found = ReleasedTrace.load(tmp_path / "made")
     assert isinstance(found, PublishedTrace)
     assert np.array_equal(found.states, made.outputs)
@@ -62,7 +62,7 @@ def test_what_was_saved_is_loaded(tmp_path: Path, mechanism: str) -> None:
 
 def test_places_that_are_no_states_are_loaded(tmp_path: Path) -> None:
     made = released(tmp_path, "planar-isotropic", ", snap = false")
-    made.save(tmp_path / "made")
+    md.save(made, tmp_path / "made", report=False)
     found = ReleasedTrace.load(tmp_path / "made")
     assert (found.states, found.labels) == (None, ())
     assert np.array_equal(found.places, made.places)
@@ -147,6 +147,6 @@ def test_what_is_damaged_is_refused(folder: Path) -> None:
 def test_an_unfinished_run_is_no_released_trace(tmp_path: Path) -> None:
     from dataclasses import replace
 
-    replace(released(tmp_path), finished=False).save(tmp_path / "made")
+    md.save(replace(released(tmp_path), finished=False), tmp_path / "made", report=False)
     with pytest.raises(InputError, match=r"release\.json cannot be read"):
         ReleasedTrace.load(tmp_path / "made")
