@@ -9,7 +9,6 @@ from mechdesign.base._errors import CorrelationWarning as CorrelationWarning
 from mechdesign.base._errors import ExactReleaseError as ExactReleaseError
 from mechdesign.base._errors import ExportError as ExportError
 from mechdesign.base._errors import ExposedFileWarning as ExposedFileWarning
-from mechdesign.base._errors import ExtensionWarning as ExtensionWarning
 from mechdesign.base._errors import InfeasibleError as InfeasibleError
 from mechdesign.base._errors import InputError as InputError
 from mechdesign.base._errors import InputWarning as InputWarning

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,22 @@ def rename_path(error: InputError, path: str, own: str) -> InputError:
     """Return a copy of an error in whose path the prefix `own` is replaced by `path`."""
     place = path + error.path.removeprefix(own)
     return InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy)
+
+
+def require_name(name: object, known: Iterable[str], path: str) -> str:
+    """Return a known name; for any other value raise the error of `unknown_name`."""
+    names = list(known)
+    if isinstance(name, str) and name in names:
+        return name
+    raise unknown_name(name, names, path)
+
+
+def unknown_name(name: object, known: Sequence[str], path: str) -> InputError:
+    """Return the error for a name that is not known, with the known names and the closest one."""
+    return InputError(path, "is not known", value=name, bound=f"one of {', '.join(known)}", remedy=suggest(name, known))
+
+
+def suggest(name: object, known: Sequence[str]) -> str:
+    """Return a question with the most similar name, or "" if none is similar."""
+    close = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
+    return f"did you mean {close[0]}?" if close else ""

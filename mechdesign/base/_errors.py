@@ -394,10 +394,6 @@ class ExposedFileWarning(MechdesignWarning):
     """Other users can read a private file, such as an old ledger or a private key; its mode is kept."""
 
 
-class ExtensionWarning(MechdesignWarning):
-    """A requirement of another package cannot be loaded and is ignored."""
-
-
 class SerialWarning(MechdesignWarning):
     """This machine cannot run several processes; the rows of a sweep are solved one after the other."""
 

@@ -37,7 +37,6 @@ from mechdesign.base._version import __version__
 from mechdesign.certify._texts import escape
 from mechdesign.cli._citation import CITATION
 from mechdesign.cli._console import STOPPED, divert, say_error, say_warning, use_open_streams, watch_signals
-from mechdesign.model._requirements._extensions import finding_extensions
 
 WRONG, LACKING, FAULT, CLOSED = 2, 3, 70, 141
 
@@ -168,7 +167,7 @@ class _Commands(click.Group):
             _stop()
 
     def _invoke(self, ctx: click.Context) -> Any:
-        with watch_signals(), finding_extensions(), warnings.catch_warnings():
+        with watch_signals(), warnings.catch_warnings():
             warnings.simplefilter("always", MechdesignWarning)
             warnings.showwarning = say_warning
             try:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError
 from mechdesign.cli._arguments import memory_option
 from mechdesign.cli._console import say_note, show_next
@@ -25,7 +26,7 @@ _OWNERS = {"all_rows": "mps", "classic": "js"}
 def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> Format | None:
     """Return the format with a given name, which another package may add."""
     try:
-        return None if name is None else FORMATS[name]
+        return None if name is None else FORMATS[require_name(name, FORMATS, "format")]
     except InputError as error:
         raise click.BadParameter(str(error)) from error
 

@@ -14,7 +14,6 @@ from mechdesign.certify._bundle import Bundle, inspect
 from mechdesign.certify._memory import MEMORY_GIB
 from mechdesign.certify._verify import Verified, prove
 from mechdesign.cli._console import Text, certificate_tables, output, show_verdict, table
-from mechdesign.model._requirements._extensions import finding_extensions
 from mechdesign.synthesis._folders import require_design
 
 
@@ -29,12 +28,7 @@ from mechdesign.synthesis._folders import require_design
     show_default=True,
     help="Limit on the memory that the verification is estimated to need.",
 )
-@click.option(
-    "--extensions",
-    is_flag=True,
-    help="Load requirements of other packages for their names; the proof uses only the files.",
-)
-def verify(folder: Path, as_json: bool, memory: float, extensions: bool) -> None:
+def verify(folder: Path, as_json: bool, memory: float) -> None:
     """Prove a bundle again, from its files alone: privacy, cost and lower bound, in exact arithmetic.
 
     The table channel.csv must contain the proved channel. Labels, places, metadata, provenance and the report are not
@@ -43,11 +37,6 @@ def verify(folder: Path, as_json: bool, memory: float, extensions: bool) -> None
     The exit code is 0 if all claims hold, and 1 otherwise, with the reason and the worst pair of secrets. If nothing
     was verified, the exit code is 2 (there is no readable bundle) or 3 (more memory is needed).
     """
-    with finding_extensions(extensions):
-        _verify(folder, as_json, memory)
-
-
-def _verify(folder: Path, as_json: bool, memory: float) -> None:
     require_design(folder)
     found, verified = _prove_bundle(folder, as_json, memory)
     if as_json:

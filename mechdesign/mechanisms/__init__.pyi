@@ -8,14 +8,10 @@ from ._finite import RandomisedResponse as RandomisedResponse
 from ._finite import additive as additive
 from ._finite import hops as hops
 from ._finite import snapping as snapping
+from ._kinds import MECHANISMS as MECHANISMS
 from ._knorm import HullChoice as HullChoice
 from ._knorm import KNormMechanism as KNormMechanism
 from ._knorm import Laplace as Laplace
 from ._knorm import PlanarIsotropic as PlanarIsotropic
 from ._mechanism import Mechanism as Mechanism
 from ._planar_laplace import PlanarLaplace as PlanarLaplace
-from ._registry import MECHANISMS as MECHANISMS
-from ._registry import MechanismKind as MechanismKind
-from ._registry import available as available
-from ._registry import find as find
-from ._registry import register as register

@@ -1,9 +1,3 @@
-from mechdesign.base._arrays import Floats as Floats
-from mechdesign.base._arrays import Integers as Integers
-from mechdesign.base._arrays import as_distribution as as_distribution
-from mechdesign.base._arrays import as_floats as as_floats
-from mechdesign.base._arrays import as_whole_numbers as as_whole_numbers
-
 from . import distances as distances
 from ._answers import Answers as Answers
 from ._answers import answers as answers
@@ -24,7 +18,6 @@ from ._grammar import PlacesFile as PlacesFile
 from ._grammar import PriorTable as PriorTable
 from ._grammar import Raw as Raw
 from ._grammar import Table as Table
-from ._grammar import says as says
 from ._locate import Area as Area
 from ._locate import Between as Between
 from ._locate import Corners as Corners
@@ -45,20 +38,9 @@ from ._problem import largest_distortion as largest_distortion
 from ._requirements._claimed import ClaimedPrivacy as ClaimedPrivacy
 from ._requirements._continuous import ContinuousPrivacy as ContinuousPrivacy
 from ._requirements._distortion import DistortionPrivacy as DistortionPrivacy
-from ._requirements._extensions import finding_extensions as finding_extensions
 from ._requirements._graph import GraphPrivacy as GraphPrivacy
-from ._requirements._kind import Reading as Reading
-from ._requirements._kind import RequirementKind as RequirementKind
-from ._requirements._kind import check_stated as check_stated
-from ._requirements._kind import square as square
-from ._requirements._kind import with_fields as with_fields
-from ._requirements._kinds import KINDS as KINDS
-from ._requirements._kinds import load_extensions as load_extensions
-from ._requirements._kinds import load_requirements as load_requirements
-from ._requirements._kinds import register as register
 from ._requirements._metric import MetricPrivacy as MetricPrivacy
 from ._requirements._requirement import Requirement as Requirement
-from ._requirements._requirement import restricted as restricted
 from ._requirements._threshold import ThresholdPrivacy as ThresholdPrivacy
 from ._words import Measure as Measure
 from ._words import Words as Words

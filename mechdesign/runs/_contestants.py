@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib.metadata
 import importlib.util
@@ -12,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.base._process import ignore_warnings
 from mechdesign.solve._contract import Answer, BackEnd, Options, Status
@@ -199,11 +199,7 @@ def select_contestants(solvers: Sequence[str] | None) -> tuple[Contestant, ...]:
     if isinstance(solvers, str) or not solvers:
         raise InputError("solvers", "must be a list of names", value=solvers, bound=f"of {', '.join(names())}")
     for index, name in enumerate(solvers):
-        if name not in names():
-            close = difflib.get_close_matches(str(name), names(), n=1)
-            remedy = f"did you mean {close[0]}?" if close else ""
-            bound = f"one of {', '.join(names())}"
-            raise InputError(f"solvers[{index}]", "is not known", value=name, bound=bound, remedy=remedy)
+        require_name(name, names(), f"solvers[{index}]")
         if not any(each.installed for each in CONTESTANTS if each.solver == name):
             package = next(each.package for each in CONTESTANTS if each.solver == name) or "another build of HiGHS"
             raise MissingDependencyError(f"solvers[{index}]: {name} is not installed; it needs {package}")

@@ -36,8 +36,6 @@ from mechdesign.base._warnings import suppress_warnings, warn
 from mechdesign.certify._certificate import Certificate
 from mechdesign.data._text import file_digest
 from mechdesign.model._problem_words import cost_measure
-from mechdesign.model._requirements._kind import RequirementKind
-from mechdesign.model._requirements._kinds import KINDS, register
 from mechdesign.runs._store import Row, State, Value
 from mechdesign.runs._tasks import Task, number_columns, versions_for
 from mechdesign.solve._blas import blas_threads
@@ -66,10 +64,6 @@ def solve(task: Task) -> TaskOutcome:
 
     Raises `StateError` if data or versions of packages differ from those in the identity of the row.
     """
-    for kind in task.kinds:
-        # To receive the task, Python imported the module of the kind, which may already have registered the kind.
-        if kind.kind not in KINDS:
-            register(kind)
     _check_same(task)
     started = time.perf_counter()
     try:
@@ -145,7 +139,7 @@ def _list_realised(certificate: Certificate) -> dict[str, Value]:
 
 def _check_same(task: Task) -> None:
     solver = str(task.tables.get("solver", {}).get("name", "auto"))
-    found = versions_for(solver, task.kinds)
+    found = versions_for(solver)
     for name, wanted in task.versions.items():
         if found.get(name) != wanted:
             raise StateError(
@@ -212,31 +206,21 @@ def connect(address: str) -> Iterator[Any]:
 
 
 def check_workers(client: Any, tasks: Iterable[Task]) -> None:
-    """Raise `InputError` unless all workers have our versions, requirements and data.
+    """Raise `InputError` unless all workers have our versions and data.
 
     Raises `ClusterError` if the cluster is lost.
     """
     from distributed.comm import CommClosedError
-    from distributed.protocol import pickle
 
     versions: dict[str, str] = {}
     data: dict[str, str] = {}
     solvers: dict[str, None] = {}
-    kinds: dict[type[RequirementKind], None] = {}
     for task in tasks:
         versions |= task.versions
         data |= {str(task.folder / name): digest for name, digest in task.data.items()}
         solvers[str(task.tables.get("solver", {}).get("name", "auto"))] = None
-        kinds |= dict.fromkeys(task.kinds)
     try:
-        # Send the kinds as bytes: a worker that cannot unpickle them returns its error.
-        sent = pickle.dumps(list(kinds))
-    except Exception as error:
-        names = ", ".join(kind.kind for kind in kinds)
-        problem = f"cannot receive the requirements {names} ({error})"
-        raise InputError(_PATH, problem, remedy="put their classes into an importable module") from error
-    try:
-        found = client.run(_facts, list(solvers), list(data), sent, on_error="return")
+        found = client.run(_facts, list(solvers), list(data), on_error="return")
     except OSError as error:
         raise ClusterError(f"the Dask cluster was lost ({error}); nothing was run") from error
     for worker, facts in found.items():
@@ -244,8 +228,7 @@ def check_workers(client: Any, tasks: Iterable[Task]) -> None:
             # The worker has ended: the scheduler sends no tasks to it.
             continue
         if isinstance(facts, BaseException):
-            wanted = [f"mechdesign {versions['mechdesign']}", *dict.fromkeys(kind.__module__ for kind in kinds)]
-            remedy = f"install {' and '.join(wanted)} there"
+            remedy = f"install mechdesign {versions['mechdesign']} there"
             raise InputError(_PATH, f"the worker {worker} cannot run mechdesign ({facts})", remedy=remedy)
         _compare(worker, "has other versions", facts[0], versions, "install the same versions on the worker")
         _compare(worker, "does not have the same data", facts[1], data, "put the files at the same path on the worker")
@@ -297,14 +280,11 @@ async def _check_reachable(address: str) -> None:
     await comm.close()
 
 
-def _facts(solvers: list[str], paths: list[str], kinds: bytes) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the versions and digests of a worker, which must be able to unpickle the kinds."""
-    from distributed.protocol import pickle
-
+def _facts(solvers: list[str], paths: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the versions and digests of a worker."""
     versions: dict[str, str] = {}
-    known = pickle.loads(kinds)
     for solver in solvers:
-        versions |= versions_for(solver, known)
+        versions |= versions_for(solver)
     return versions, {path: file_digest(Path(path)) for path in paths if Path(path).exists()}
 
 

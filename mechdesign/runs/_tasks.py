@@ -7,11 +7,11 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -23,8 +23,6 @@ from mechdesign.certify._exact import exact, exact_text
 from mechdesign.data._text import file_digest
 from mechdesign.model._grammar import Raw
 from mechdesign.model._origin import find_counted_keys
-from mechdesign.model._requirements._kind import RequirementKind
-from mechdesign.model._requirements._kinds import KINDS, look_for_kinds
 from mechdesign.report._private import COUNTED
 from mechdesign.runs._identity import identity
 from mechdesign.runs._store import Request, Value
@@ -160,7 +158,6 @@ def _parse(text: str, base_folder: str | os.PathLike[str], source: str = "specif
             bound="a table with a list of values for at least one key",
             remedy='add [sweep] with a list such as "privacy.0.epsilon" = [0.5, 1, 2]',
         )
-    _look_for_kinds(tables, table)
     mode = table.pop("mode", "product")
     if mode not in get_args(Mode):
         raise SpecificationError(f"{_TABLE}.mode", "is not known", value=mode, bound='"product" or "zip"')
@@ -183,14 +180,6 @@ def _parse(text: str, base_folder: str | os.PathLike[str], source: str = "specif
     for key, values in table.items():
         with_value(tables, key, values[0], swept_path(key))
     return sweep
-
-
-def _look_for_kinds(tables: Raw, swept: Mapping[str, Any]) -> None:
-    """Load the requirement kinds of other packages that the tables name, so that their keys are known."""
-    look_for_kinds(tables.get("privacy"))
-    for key, values in swept.items():
-        if key.endswith(".kind") and isinstance(values, list):
-            look_for_kinds([{"kind": name} for name in values])
 
 
 def swept_path(key: str) -> str:
@@ -239,7 +228,6 @@ class Task:
         folder: Folder that file names in the specification are relative to.
         data: The SHA-256 of each data file or folder.
         versions: Versions of the packages that the result depends on.
-        kinds: The requirement kinds of other packages in its specification, which a worker must load.
         columns: The known columns of its row: the values of the swept keys, and the folder of the channel.
     """
 
@@ -248,7 +236,6 @@ class Task:
     folder: Path
     data: Mapping[str, str]
     versions: Mapping[str, str]
-    kinds: tuple[type[RequirementKind], ...]
     columns: Mapping[str, Value]
 
 
@@ -275,12 +262,11 @@ def prepare(sweep: Sweep) -> tuple[Request, dict[str, Task]]:
         name: file_digest(sweep.folder / name) for name in dict.fromkeys(name for t in tables for name in files(t))
     }
     descriptions = []
-    kinds = [_own_kinds(table) for table in tables]
-    for table, own in zip(tables, kinds, strict=True):
+    for table in tables:
         solver = str(table.get("solver", {}).get("name", "auto"))
         data = {name: digests[name] for name in files(table)}
         descriptions.append(
-            {"specification": _make_exact(table), "data": data, "solver": solver, "versions": versions_for(solver, own)}
+            {"specification": _make_exact(table), "data": data, "solver": solver, "versions": versions_for(solver)}
         )
     keys = _identities(points, descriptions)
     request = Request(_KIND, _VERSION, _summarise_request(sweep, descriptions), descriptions, _columns(sweep, tables))
@@ -292,38 +278,24 @@ def prepare(sweep: Sweep) -> tuple[Request, dict[str, Task]]:
             sweep.folder.absolute(),
             descriptions[number]["data"],
             descriptions[number]["versions"],
-            kinds[number],
             {name: cell(value) for name, value in points[number].items()} | {"channel": f"channels/{number:0{width}}"},
         )
         for number, key in enumerate(keys)
     }
 
 
-def _own_kinds(tables: Raw) -> tuple[type[RequirementKind], ...]:
-    """Return the requirement kinds of other packages in a specification."""
-    found = (KINDS[raw["kind"]] for raw in tables["privacy"] if raw["kind"] in KINDS)
-    return tuple(dict.fromkeys(kind for kind in found if kind.__module__.partition(".")[0] != "mechdesign"))
-
-
-def versions_for(solver: str, kinds: Iterable[type[RequirementKind]] = ()) -> dict[str, str]:
-    """Return the versions of all packages that affect the results of a solver, or of kinds of other packages."""
+def versions_for(solver: str) -> dict[str, str]:
+    """Return the versions of all packages that affect the results of a solver."""
     found = {"mechdesign": __version__}
     packages = ["numpy", "scipy", "highspy"]
     if solver != "auto":
         package = registry.find(solver).package
         packages += [package, *(_CVXPY_SOLVERS if package == "cvxpy" else ())]
-    packages += [package for kind in kinds for package in _packages_of(kind.__module__)]
     for package in packages:
         number = find_version(package)
         if number is not None:
             found.setdefault(package, number)
     return found
-
-
-@functools.cache
-def _packages_of(module: str) -> tuple[str, ...]:
-    """Return the packages that installed a module, or an empty tuple for a file of the user."""
-    return tuple(packages_distributions().get(module.partition(".")[0], ()))
 
 
 @functools.cache

@@ -5,7 +5,6 @@ Each built-in solver has a file in this package and a `Solver` entry here; other
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import importlib.util
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mechdesign.base._check import unknown_name
 from mechdesign.base._errors import InputError, MissingDependencyError
 
 _RESERVED = "auto"
@@ -156,10 +156,7 @@ def find(name: str) -> Solver:
     elif name in _SOLVERS:
         solver = _SOLVERS[name]
     else:
-        close = difflib.get_close_matches(name, [_RESERVED, *_SOLVERS], n=1)
-        remedy = f"did you mean {close[0]}?" if close else ""
-        bound = f"one of {_RESERVED}, {_names()}, {_CVXPY}NAME"
-        raise InputError("solver", "is not known", value=name, bound=bound, remedy=remedy)
+        raise unknown_name(name, (_RESERVED, *_SOLVERS, f"{_CVXPY}NAME"), "solver")
     if not solver.installed:
         raise MissingDependencyError(
             f"solver {name!r} needs the package {solver.package}: pip install {solver.package}"

@@ -15,11 +15,11 @@ from msgspec import structs
 from mechdesign.base._errors import InfeasibleError, InputError, SpecificationError
 from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._locate import Lattice
-from mechdesign.model._requirements._kinds import kind_of
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.solve._blocks.memory import Sparsity, measure_sparsity
 from mechdesign.specification._document import ARGUMENTS, Document
+from mechdesign.specification._measures import ContinuousTable, DistortionTable, MetricTable
 from mechdesign.specification._policy import PolicyTable
 from mechdesign.specification._read import Source
 from mechdesign.synthesis._sizes import Size, count_symmetries
@@ -146,6 +146,8 @@ def _rename_arguments(given: Collection[str]) -> Iterator[None]:
 
 # A prior from data of these kinds has no symmetries; any other prior may have some.
 _COUNTED = ("checkins", "plt", "simulated")
+# With a named distance, a requirement of these kinds joins all secrets by bounds, so that the problem cannot be split.
+_JOINS_ALL = (MetricTable, ContinuousTable)
 
 
 def predict_size(document: Document, secrets: Domain, observables: Domain) -> Size | None:
@@ -154,11 +156,11 @@ def predict_size(document: Document, secrets: Domain, observables: Domain) -> Si
     A distance between all secrets joins them in one program. Edges of a graph, thresholds and distances from files need
     not join all secrets, and a policy may exclude secrets.
     """
-    kinds = [(kind_of(table), getattr(table, "distance", None)) for table in document.privacy]
+    kinds = [(type(table), getattr(table, "distance", None)) for table in document.privacy]
     kept = structs.replace(document.policy, isolated="refuse") == PolicyTable()
-    if not kept or not any(kind.joins_all and isinstance(distance, str) for kind, distance in kinds):
+    if not kept or not any(kind in _JOINS_ALL and isinstance(distance, str) for kind, distance in kinds):
         return None
-    floors = sum(kind.number == "minimum" for kind, _ in kinds)
+    floors = sum(kind is DistortionTable for kind, _ in kinds)
     cells = secrets.cells
     sparsity = None
     if not floors:

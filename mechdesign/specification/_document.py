@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Union, cast
+from typing import Annotated
 
 import msgspec
 
 from mechdesign.model._grammar import PriorTable, Raw, Table, says
-from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.specification._domains import DomainTable, ObservablesTable
 from mechdesign.specification._ledgers import LedgerTable
-from mechdesign.specification._measures import CostTable
+from mechdesign.specification._measures import CostTable, PrivacyTable
 from mechdesign.specification._policy import PolicyTable, ReleaseTable
-from mechdesign.specification._read import VERSION, convert
+from mechdesign.specification._read import VERSION
 from mechdesign.synthesis._settings import TOLERANCE, Rows
 
 _LISTS = msgspec.Meta(
@@ -77,7 +75,13 @@ class Document(Table, frozen=True):
     domain: Annotated[DomainTable, says("the secrets.")]
     prior: Annotated[PriorTable, says("the probability of each secret.")]
     cost: Annotated[CostTable, says("the cost of each answer.")]
-    privacy: list[Table]
+    privacy: Annotated[
+        list[PrivacyTable],
+        msgspec.Meta(
+            description="the privacy requirements, at least one; all of them are kept.",
+            extra_json_schema={"minItems": 1},
+        ),
+    ]
     version: Annotated[int, says("the version of this grammar.")] = VERSION
     title: Annotated[str, says("the title of the mechanism in reports.")] = ""
     observables: Annotated[
@@ -110,37 +114,3 @@ ARGUMENTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The key of a specification for each argument of the functions that design channels and release traces."""
-
-
-def document() -> type[Table]:
-    """Return the structure of a specification with all kinds of requirement that are registered now."""
-    return _with_requirements(tuple(kind.table for kind in KINDS.values()))
-
-
-@functools.cache
-def _with_requirements(tables: tuple[type[Table], ...]) -> type[Table]:
-    described = msgspec.Meta(
-        description="the privacy requirements, at least one; all of them are kept.",
-        extra_json_schema={"minItems": 1},
-    )
-    stated: Any = Annotated[list[Union[tables]], described]  # type: ignore[valid-type]  # noqa: UP007
-    keys: list[Any] = [
-        (each.name, stated if each.name == "privacy" else each.type, _default(each))
-        for each in msgspec.structs.fields(Document)
-    ]
-    made: Any = msgspec.defstruct("Document", keys, bases=(Table,), frozen=True, kw_only=True)
-    made.__doc__ = Document.__doc__
-    return cast(type[Table], made)
-
-
-def _default(key: msgspec.structs.FieldInfo) -> Any:
-    if key.default_factory is not msgspec.NODEFAULT:
-        return msgspec.field(default_factory=key.default_factory)
-    return msgspec.field(default=key.default)
-
-
-def read_document(data: Raw) -> Document:
-    """Return the tables of a specification; raise `SpecificationError` for an unknown key or a wrong value."""
-    found = convert(data, document())
-    # Use a class that other processes can import, for pickling.
-    return Document(**{name: getattr(found, name) for name in found.__struct_fields__})

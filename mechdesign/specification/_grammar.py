@@ -9,11 +9,11 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 
+from mechdesign.base._check import suggest
 from mechdesign.base._errors import InputError, SpecificationError
 from mechdesign.model._grammar import Either, Raw, Table
 from mechdesign.specification._document import Document
-from mechdesign.specification._document import document as document_with_kinds
-from mechdesign.specification._read import VERSION, below, is_table, names_of, parts, suggestion
+from mechdesign.specification._read import VERSION, below, is_table, names_of, parts
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/{name}"
@@ -43,13 +43,11 @@ def schema(document: type[Table] = Document) -> dict[str, Any]:
         raise InputError(
             "document", "is not a table", value=type(document).__name__, bound="a class derived from Table"
         )
-    # Read the kinds of requirement now, because other packages may have registered further kinds.
-    outer = document_with_kinds() if document is Document else document
-    tables = list(dict.fromkeys(_tables(outer)))
+    tables = list(dict.fromkeys(_tables(document)))
     _, found = msgspec.json.schema_components(tables, schema_hook=_hook, ref_template=_REF)
     for table in tables:
         _describe(found[table.__name__], table)
-    whole = found.pop(outer.__name__)
+    whole = found.pop(document.__name__)
     whole["properties"]["version"]["const"] = VERSION
     whole["title"] = f"mechdesign specification, version {VERSION}"
     cleaned: dict[str, Any] = _remove_nulls({"$schema": _DRAFT, **whole, "$defs": found})
@@ -123,8 +121,7 @@ def check_key(key: str, path: str) -> None:
 
     Optional keys are accepted. Lists are indexed by numbers, counted from 0.
     """
-    outer = document_with_kinds()
-    hints: list[Any] = [outer]
+    hints: list[Any] = [Document]
     for depth, step in enumerate(steps := key.split(".")):
         before = ".".join(steps[:depth])
         lists = [hint for hint in hints if get_origin(hint) in (list, tuple)]
@@ -199,4 +196,4 @@ def _replace(data: Any, step: str, remaining: str, value: object, before: str, p
 
 def _unknown(path: str, key: str, step: str, names: list[str]) -> SpecificationError:
     bound, problem = f"one of {', '.join(names)}", f"{key} is not a key of a specification"
-    return SpecificationError(path, problem, value=step, bound=bound, remedy=suggestion(step, names))
+    return SpecificationError(path, problem, value=step, bound=bound, remedy=suggest(step, names))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from types import MappingProxyType
+from typing import Annotated, ClassVar
 
 import networkx as nx
 
@@ -14,10 +16,59 @@ from mechdesign.data._layout import withholding
 from mechdesign.data._text import read_columns
 from mechdesign.graphs import _builders as graphs
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import GraphTable, PriorTable
-from mechdesign.model._requirements._graph import GraphPrivacyTable
+from mechdesign.model._grammar import (
+    CategoriesFile,
+    ChainTable,
+    Distance,
+    Edges,
+    EdgesCsv,
+    GraphTable,
+    MatrixFile,
+    Neighbours,
+    PriorTable,
+    Table,
+    says,
+)
 from mechdesign.specification._chains import neighbours, possible_steps
 from mechdesign.specification._read import Source
+
+
+class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
+    """Privacy along a policy graph: p(o|s) ≤ exp(ε) p(o|s') for every edge between s and s'.
+
+    A specification can contain several tables of this kind, whose bounds must all hold.
+    """
+
+    alternatives: ClassVar = (
+        "edges", "edges_csv", "neighbours", "complete", "line", "blocks", "categories", "transitions", "radius",
+    )  # fmt: skip
+
+    epsilon: Annotated[Fraction, says('ε of each edge in nats, exact: a number or a text such as "1/3".')]
+    edges: Edges = None
+    edges_csv: EdgesCsv = None
+    neighbours: Neighbours = None
+    complete: Annotated[bool | None, says("true means an edge between every two secrets.")] = None
+    line: Annotated[bool | None, says("true means an edge between each secret and the next secret.")] = None
+    blocks: Annotated[
+        int | tuple[int, int] | None,
+        says("edges within blocks of a grid; the value is the number of columns and rows of a block."),
+    ] = None
+    categories: Annotated[
+        CategoriesFile | list[str] | None,
+        says(
+            'edges between secrets of the same category: a list or file with the category of each secret, "" for none.'
+        ),
+    ] = None
+    transitions: Annotated[
+        ChainTable | None,
+        says("edges between states that the chain can reach in one step from the same state; without smoothing."),
+    ] = None
+    radius: Annotated[
+        Fraction | None,
+        says("edges between secrets whose distance is at most this exact radius; needs `distance` or `matrix`."),
+    ] = None
+    distance: Annotated[Distance | None, says("the name of the distance for `radius`.")] = None
+    matrix: Annotated[MatrixFile | None, says("a file with the distances for `radius`.")] = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import LARGEST_NUMBER
-from mechdesign.base._errors import withholding_values
+from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact_text
 from mechdesign.data._layout import withholding
@@ -23,13 +23,22 @@ from mechdesign.graphs import _builders as graphs
 from mechdesign.model import distances
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, PriorTable, Table, says
+from mechdesign.model._grammar import (
+    Distance,
+    GraphTable,
+    MatrixFile,
+    PriorTable,
+    Table,
+    says,
+)
 from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._graph import GraphPrivacyTable
-from mechdesign.model._requirements._kind import Reading
-from mechdesign.model._requirements._kinds import kind_of
+from mechdesign.model._requirements._continuous import ContinuousPrivacy
+from mechdesign.model._requirements._distortion import DistortionPrivacy
+from mechdesign.model._requirements._graph import GraphPrivacy
+from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.specification._graphs import Graphs
+from mechdesign.model._requirements._threshold import ThresholdPrivacy
+from mechdesign.specification._graphs import GraphPrivacyTable, Graphs
 from mechdesign.specification._priors import build_prior
 from mechdesign.specification._read import Source
 
@@ -61,6 +70,73 @@ class CostTable(Table, frozen=True):
     objective: Annotated[
         Literal["expected", "worst"], says("the cost to minimise: the expected cost, or the largest over secrets.")
     ] = "expected"
+
+
+class MetricTable(Table, frozen=True, tag_field="kind", tag="metric"):
+    """Metric privacy: p(o|s) ≤ exp(ε d(s, s')) p(o|s') for every answer o and every two secrets s and s'."""
+
+    alternatives: ClassVar = ("distance", "matrix", "graph")
+
+    epsilon: Annotated[Fraction, says('ε in nats per unit of distance, exact: a number or a text such as "1/3".')]
+    distance: Annotated[Distance | None, says("the name of the distance d.")] = None
+    matrix: Annotated[MatrixFile | None, says("a file with the distances d.")] = None
+    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance d.")] = None
+
+
+class ThresholdTable(Table, frozen=True, tag_field="kind", tag="threshold"):
+    """Threshold privacy: p(o|s) ≤ exp(ε) p(o|s') for every two secrets at a distance of at most the radius."""
+
+    alternatives: ClassVar = ("distance", "matrix", "graph")
+
+    epsilon: Annotated[Fraction, says('ε in nats, exact: a number or a text such as "1/3".')]
+    radius: Annotated[Fraction, says("the radius, as an exact number in the unit of the distance.")]
+    distance: Annotated[Distance | None, says("the name of the distance.")] = None
+    matrix: Annotated[MatrixFile | None, says("a file with the distances.")] = None
+    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance.")] = None
+
+
+class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
+    """Distortion privacy: an adversary who knows the prior and the channel has at least the minimum expected error."""
+
+    alternatives: ClassVar = ("distance", "matrix", "graph")
+
+    minimum: Annotated[
+        Fraction,
+        says("the minimum of the expected error of the best attack, as an exact number in the unit of the error."),
+    ]
+    prior: Annotated[
+        PriorTable | list[PriorTable] | None,
+        says(
+            "the prior of the adversary, if it differs from the prior of the specification. A list of priors requires "
+            "the minimum error for each of these adversaries."
+        ),
+    ] = None
+    distance: Annotated[Distance | None, says("the name of the distance that measures the error of an estimate.")] = (
+        None
+    )
+    matrix: Annotated[
+        MatrixFile | None, says("a file with the error of every estimate; rows are estimates, columns are secrets.")
+    ] = None
+    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the error.")] = None
+
+
+class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
+    """Privacy for all real points: p(o|x) ≤ exp(ε d(x, x')) p(o|x') for every answer o and all points x, x'.
+
+    The secrets must be anchors, so the domain needs the key ``anchors``.
+    """
+
+    epsilon: Annotated[Fraction, says('ε in nats per unit of distance, exact: a number or a text such as "1/3".')]
+    distance: Annotated[Literal["euclidean", "manhattan", "chebyshev"], says("the distance d between points.")] = (
+        "euclidean"
+    )
+    split: Annotated[
+        Fraction | None,
+        says("the share of ε² (of ε for the Chebyshev distance) that is used for the x axis, between 0 and 1."),
+    ] = None
+
+
+PrivacyTable = MetricTable | ThresholdTable | GraphPrivacyTable | DistortionTable | ContinuousTable
 
 
 def require_positive(table: CostTable, source: Source) -> None:
@@ -138,11 +214,37 @@ class Measures:
             raise source.error(form, "has infinite entries", bound="finite costs")
         return scale_cost(cost, table.power, table.scale, source), table.objective
 
-    def requirement(self, table: Table, source: Source) -> Requirement:
+    def requirement(self, table: PrivacyTable, source: Source) -> Requirement:
         """Return the requirement that a ``[[privacy]]`` table describes."""
         with source.keys(), withholding("distance"), withholding("error"), withholding_values():
             # Distances and errors come from files, so error messages must not show them.
-            return kind_of(table).from_table(table, _Reading(self, source))
+            match table:
+                case MetricTable():
+                    return MetricPrivacy(table.epsilon, self.between_secrets(table, source))
+                case ThresholdTable():
+                    measured = self.between_secrets(table, source)
+                    return ThresholdPrivacy(table.epsilon, measured, table.radius, self.margin(table))
+                case GraphPrivacyTable():
+                    return GraphPrivacy(table.epsilon, self.policy_graph(table, source))
+                case DistortionTable():
+                    error = self.between_secrets(table, source, any_rows=True)
+                    return DistortionPrivacy(table.minimum, error, self._adversaries(table, source))
+                case ContinuousTable():
+                    if self.secrets.lattice is None:
+                        bound = "a domain with anchors = { … } instead of a grid"
+                        raise InputError("domain", "has no anchors", bound=bound)
+                    return ContinuousPrivacy(table.epsilon, self.secrets, table.distance, table.split)
+
+    def _adversaries(self, table: DistortionTable, source: Source) -> Prior | list[Prior] | None:
+        """Return the priors of adversaries, or None if they have that of the specification."""
+
+        def read(prior: PriorTable, place: Source) -> Prior:
+            found, self.said[str(place)] = build_prior(prior, place, self.secrets)
+            return found
+
+        if isinstance(table.prior, list):
+            return [read(each, source / f"prior[{index}]") for index, each in enumerate(table.prior)]
+        return None if table.prior is None else read(table.prior, source / "prior")
 
     @cached_property
     def graphs(self) -> Graphs:
@@ -241,32 +343,3 @@ class Measures:
             measured = self._measure(table.distance or "", source / form)
         with source.keys({"distance": form}):
             return graphs.threshold(distance=measured, radius=radius, margin=self.margin(table))
-
-
-@dataclass(frozen=True)
-class _Reading(Reading):
-    """The functions that a kind of requirement uses to read its table."""
-
-    _measures: Measures
-    _source: Source
-
-    @property
-    def secrets(self) -> Domain:
-        return self._measures.secrets
-
-    def secret(self, name: int | str, key: str) -> int:
-        return self._measures.graphs.secret(name, self._source / key)
-
-    def measure(self, table: Any, *, any_rows: bool = False) -> Floats:
-        return self._measures.between_secrets(table, self._source, any_rows=any_rows)
-
-    def margin(self, table: Any) -> float:
-        return self._measures.margin(table)
-
-    def prior(self, table: PriorTable, key: str) -> Prior:
-        place = self._source / key
-        prior, self._measures.said[str(place)] = build_prior(table, place, self.secrets)
-        return prior
-
-    def policy_graph(self, table: GraphPrivacyTable) -> nx.Graph:
-        return self._measures.policy_graph(table, self._source)

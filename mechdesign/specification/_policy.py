@@ -15,7 +15,7 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.data._resampling import Sampling
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._constraints import delta_set
-from mechdesign.mechanisms import _registry as mechanisms
+from mechdesign.mechanisms._kinds import MECHANISMS
 from mechdesign.model._grammar import ChainTable, DateColumn, PriorTable, Table, TimeFormat, TimeZone, says
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
@@ -231,7 +231,7 @@ def build_policy(problem: Problem, settings: PolicyTable) -> SpecifiedPolicy:
 
 def build_release(table: ReleaseTable, source: Source, made: Graphs, prior: Prior) -> ReleaseSettings:
     """Return the settings of the ``[release]`` table; `prior` is the default belief before the first step."""
-    choice(table.mechanism, (OPTIMAL, *mechanisms.MECHANISMS), (source / "mechanism").path)
+    choice(table.mechanism, (OPTIMAL, *MECHANISMS), (source / "mechanism").path)
     if table.seed is not None and table.seed < 0:
         raise source.error("seed", "is negative", value=table.seed, bound="a whole number >= 0")
     if table.transition is None:

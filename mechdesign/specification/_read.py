@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from mechdesign.base._check import LARGEST_NUMBER, LEAST_NUMBER, as_path, require_kind
+from mechdesign.base._check import LARGEST_NUMBER, LEAST_NUMBER, as_path, require_kind, suggest
 from mechdesign.base._errors import InfeasibleError, InputError, Keys, Shown, SpecificationError, keys_of, path_of
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.data._layout import reading_as, withheld
@@ -377,7 +377,7 @@ def _wrong_type(problem: str, value: object, place: Keys) -> SpecificationError:
 def _unknown_key(key: str, table: type[Table], place: Keys) -> SpecificationError:
     """Return the error about an unknown key; its remedy is the right table or a similar key."""
     names = names_of(table)
-    remedy = suggestion(key, names)
+    remedy = suggest(key, names)
     for name in table.__struct_fields__:
         if any(is_table(inner) and key in inner.__struct_fields__ for inner in below([table], name)):
             remedy = f"write it inside {name}: {name} = {{ …, {key} = … }}"
@@ -407,14 +407,8 @@ def _at(value: Any, step: str | int) -> Any:
 
 
 def _unknown(value: str, names: Sequence[str], path: str | Keys) -> SpecificationError:
-    bound, remedy = f"one of {', '.join(names)}", suggestion(value, names)
+    bound, remedy = f"one of {', '.join(names)}", suggest(value, names)
     return SpecificationError(path, "is not known", value=value, bound=bound, remedy=remedy)
-
-
-def suggestion(name: str, names: Sequence[str]) -> str:
-    """Return a question with the most similar name, or "" if none is similar."""
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]}?" if close else ""
 
 
 def _show_number(value: object) -> object:

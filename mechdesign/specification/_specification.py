@@ -41,9 +41,8 @@ from mechdesign.model._origin import Origin
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
-from mechdesign.model._requirements._kinds import look_for_kinds
 from mechdesign.specification._designs import check_solver, design_problem, predict_size
-from mechdesign.specification._document import Document, SolverTable, read_document
+from mechdesign.specification._document import Document, SolverTable
 from mechdesign.specification._domains import build_domain, build_observables, doubts_of
 from mechdesign.specification._ledgers import open_ledger
 from mechdesign.specification._measures import Measures
@@ -57,7 +56,7 @@ from mechdesign.specification._policy import (
     build_settings,
 )
 from mechdesign.specification._priors import build_prior
-from mechdesign.specification._read import Source, check_version, read_text, tables_of
+from mechdesign.specification._read import Source, check_version, convert, read_text, tables_of
 from mechdesign.specification._visits import price_visits, read_raw_visits
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._sizes import Size, check_size
@@ -512,9 +511,8 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
         problem, remedy = "belongs to a specification of a release from a table", "use `mechdesign table` for it"
         raise SpecificationError("domain.attributes", problem, remedy=remedy)
     check_version(data)
-    look_for_kinds(data.get("privacy"))
     _require_graphs(data)
-    document = read_document(data)
+    document = convert(data, Document)
     with source.keys():
         # Texts in bundles must have a single line.
         require_plain(document.title, "title")

@@ -30,9 +30,9 @@ from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._grammar import ChainTable, Checkins, PriorTable, Trajectories
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._problem import Problem
-from mechdesign.model._requirements._graph import GraphPrivacyTable
 from mechdesign.solve._contract import Status
 from mechdesign.specification._document import ARGUMENTS, Document
+from mechdesign.specification._graphs import GraphPrivacyTable
 from mechdesign.specification._policy import ReleaseSettings, SpecifiedPolicy
 from mechdesign.specification._priors import read_traces
 from mechdesign.specification._read import Source

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, get_args
 
@@ -35,9 +34,9 @@ from mechdesign.graphs._problem import Within
 from mechdesign.graphs._problem import problem as policy_problem
 from mechdesign.graphs._repairs import Method as RepairMethod
 from mechdesign.graphs._repairs import Repair, repair
+from mechdesign.mechanisms._kinds import HULLED, MECHANISMS, Build
 from mechdesign.mechanisms._knorm import HullChoice, KNormMechanism
 from mechdesign.mechanisms._mechanism import Mechanism
-from mechdesign.mechanisms._registry import MECHANISMS, find
 from mechdesign.model import distances
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._domain import Domain
@@ -49,9 +48,6 @@ from mechdesign.traces._stage import Fitted, Stage, merge_surrogates
 
 OPTIMAL = "lp"
 """The name of the channel of least expected cost; all other names come from `mechdesign.mechanisms`."""
-
-Build = Callable[[Fraction, Domain, nx.Graph, HullChoice], Mechanism]
-"""A function that builds a mechanism of one's own from ε, the states, the policy graph and the choice of hull."""
 
 Repaired = Literal["disconnected", "all"]
 """The states that a repair protects: disconnected states, or all states without edges in the constrained graph."""
@@ -196,7 +192,7 @@ class Planner:
             return Fitted(graph, repaired, hull, made, made.channel, answers)
         if callable(self.mechanism):
             return Fitted(graph, repaired, hull, *_build_own(self.mechanism, epsilon, self.domain, graph, self.hull))
-        mechanism = find(self.mechanism).build(epsilon, self.domain, graph, self.hull)
+        mechanism = MECHANISMS[self.mechanism](epsilon, self.domain, graph, self.hull)
         answers = _distinct(self.domain.points) if _has_hull(self.mechanism) else everywhere
         channel = _build_snapped_channel(mechanism, self.domain, answers) if self.snap else None
         return Fitted(graph, repaired, hull, mechanism, channel, answers)
@@ -231,7 +227,7 @@ class Planner:
 
 def _has_hull(mechanism: str | Build) -> bool:
     """Return whether a mechanism is known to protect all states in a hull; only edges are proved of one's own."""
-    return not callable(mechanism) and mechanism != OPTIMAL and find(mechanism).coordinates
+    return not callable(mechanism) and mechanism in HULLED
 
 
 def check_mechanism(mechanism: object) -> None:
@@ -247,7 +243,7 @@ def _require_no_places(
     """Raise `InputError` for what needs places, over a domain of labels, where the default repair is left out."""
     problem, remedy = "needs places, and the domain has labels only", "give a domain of points or cells"
     if _has_hull(mechanism):
-        without = [OPTIMAL, *(name for name, kind in MECHANISMS.items() if not kind.coordinates)]
+        without = [OPTIMAL, *(name for name in MECHANISMS if name not in HULLED)]
         raise InputError("mechanism", problem, value=mechanism, bound=f"one of {', '.join(map(repr, without))}")
     if repair not in (None, "area"):
         raise InputError("repair", problem, value=repair, bound="None", remedy=remedy)

@@ -21,6 +21,7 @@ from mechdesign.graphs._constraints import disconnected
 from mechdesign.graphs._problem import Within
 from mechdesign.graphs._repairs import Method
 from mechdesign.leakage.accounting import Ledger
+from mechdesign.mechanisms._kinds import Build
 from mechdesign.mechanisms._knorm import HullChoice
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
@@ -28,7 +29,7 @@ from mechdesign.model._numbers import Number, positive
 from mechdesign.model._prior import Prior
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.traces._hmm import Transition, as_chain, as_initial, logarithm, predict, update
-from mechdesign.traces._planner import Build, Planner, Repaired
+from mechdesign.traces._planner import Planner, Repaired
 from mechdesign.traces._stage import Release, Stage
 
 # A process id that no process has. It marks copies of a trace that has released states; no process may continue such a
@@ -62,7 +63,7 @@ class Trace:
         initial: The distribution of the state at the first time, before any release, (n,). The public channels and
             costs depend on this distribution, too.
         mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name from
-            `mechdesign.mechanisms.available`. The name "lp" is the channel of least expected cost, designed anew
+            `mechdesign.mechanisms.MECHANISMS`. The name "lp" is the channel of least expected cost, designed anew
             for the belief at each time. A function (epsilon, domain, graph, hull) that returns a
             `mechdesign.mechanisms.Mechanism` is a mechanism of one's own, built anew for each policy graph, whose
             nodes are the possible states. Its channel must keep the graph in exact arithmetic. Only this is claimed

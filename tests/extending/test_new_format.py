@@ -36,7 +36,7 @@ DOT = Format("dot", "a graph for Graphviz", (".dot", ".gv"), _dot, options=("thr
 def _registered() -> Iterator[None]:
     register(DOT)
     yield
-    FORMATS.unregister("dot")
+    del FORMATS["dot"]
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +86,6 @@ def test_a_format_whose_package_is_missing_says_so(folder: Path, tmp_path: Path)
 def test_names_are_unique_and_what_is_not_registered_is_an_error() -> None:
     with pytest.raises(InputError, match="format: has a name that is taken; found 'dot'"):
         register(DOT)
-    with pytest.raises(InputError, match="format: is not a Format"):
+    with pytest.raises(InputError, match="format: has another type"):
         register("dot")  # type: ignore[arg-type]
     assert format_of("a.GV") is DOT
-    with pytest.raises(InputError, match=r"format: is not known; found 'dott'.*Did you mean dot\?"):
-        FORMATS["dott"]

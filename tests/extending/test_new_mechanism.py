@@ -1,15 +1,12 @@
-"""Add a mechanism from outside the package: a class, a registration, and it can be named in a specification."""
+"""A mechanism of one's own: a class with its law, from which channel and sampler are made."""
 
 from __future__ import annotations
 
 import networkx as nx
 import numpy as np
-import pytest
-from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.cli import main
-from mechdesign.mechanisms import MECHANISMS, FiniteMechanism, MechanismKind, hops, register
+from mechdesign.mechanisms import FiniteMechanism, hops
 
 
 # [mechanism]
@@ -36,34 +33,7 @@ class Permute(FiniteMechanism):
         return masses / masses.sum(axis=1, keepdims=True)
 
 
-KIND = MechanismKind("permute-and-flip", lambda epsilon, _, graph, __: Permute.of_graph(epsilon, graph), "a new one")
 # [/mechanism]
-
-
-# [specification]
-SPECIFICATION = """
-[domain]
-grid = { columns = 4, rows = 2, width = 4.0, height = 2.0, unit = "km" }
-[prior]
-uniform = true
-[cost]
-distance = "euclidean"
-[[privacy]]
-kind = "graph"
-epsilon = 1
-blocks = 2
-[release]
-mechanism = "permute-and-flip"
-transition = { neighbours = 8 }
-"""
-# [/specification]
-
-
-@pytest.fixture
-def registered():
-    register(KIND)
-    yield
-    MECHANISMS.unregister(KIND.name)
 
 
 def test_it_keeps_its_guarantee():
@@ -78,26 +48,16 @@ def test_it_keeps_its_guarantee():
     )
 
 
-@pytest.mark.usefixtures("registered")
-def test_from_specification_to_verified_export(tmp_path):
-    (tmp_path / "city.toml").write_text(SPECIFICATION)
-    (tmp_path / "trace.csv").write_text("0\n1\n5\n")
-    done = CliRunner().invoke(
-        main, ["release", str(tmp_path / "city.toml"), str(tmp_path / "trace.csv"), "-o", str(tmp_path / "released")]
-    )
-    assert done.exit_code == 0, done.output
-    # The same from Python: each step settles a channel, and its proof is exported like that of an optimal one.
+def test_from_a_trace_to_a_verified_bundle(tmp_path):
+    # [trace]
     city = md.Domain.grid(4, 2, 4.0, 2.0, unit="km")
     walk = md.MarkovChain(np.full((8, 8), 1 / 8))
-    trace = md.traces.Trace(city, md.graphs.blocks(city, 2), 1, walk, md.Prior.uniform(8), "permute-and-flip")
+
+    def build(epsilon, domain, graph, hull):
+        return Permute.of_graph(epsilon, graph)
+
+    trace = md.traces.Trace(city, md.graphs.blocks(city, 2), 1, walk, md.Prior.uniform(8), build)
+    # [/trace]
     (stage,) = trace.table(1)
     md.save(stage.design, tmp_path / "step", report=False)
     assert md.verify(tmp_path / "step").epsilon[0] <= 1
-
-
-def test_without_registration_it_is_unknown(tmp_path):
-    (tmp_path / "city.toml").write_text(SPECIFICATION)
-    (tmp_path / "trace.csv").write_text("0\n")
-    done = CliRunner().invoke(main, ["release", str(tmp_path / "city.toml"), str(tmp_path / "trace.csv")])
-    assert done.exit_code != 0
-    assert "release.mechanism" in done.output

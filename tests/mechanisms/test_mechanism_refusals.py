@@ -104,8 +104,6 @@ def finite() -> list[Row]:
         ("star", lambda: Geometric.of_graph(1, nx.star_graph(3)), "graph"),
         ("columns", lambda: Geometric(1, 4).channel(line), "observables", "do not include all nodes"),
         ("node", lambda: Response.of_graph(1, nx.Graph([(2, 5)])).sample(3), "node", "not a node"),
-        ("unknown", lambda: md.mechanisms.find("gaussian"), "mechanism"),
-        ("registered", lambda: md.mechanisms.register(md.mechanisms.find("laplace")), "mechanism"),
         *each("interchanged", (md.mechanisms.PlanarLaplace, Exponential), lambda kind: kind(far, 1.0), "epsilon"),
         *each("spacing", (1e-16, 1e-320), lambda step: md.mechanisms.snapping(line, step), "spacing", "too small"),
         *each("masses", masses, lambda given: md.mechanisms.additive(given, 2), "masses"),

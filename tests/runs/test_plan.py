@@ -48,7 +48,7 @@ LISTS = {
     "no brackets": ('"privacy.0.epsilon" = 0.5', 'sweep."privacy.0.epsilon"', "Write it in [ ]"),
     "misspelt": ('"privacy.0.epsilom" = [1]', 'sweep."privacy.0.epsilom"', "Did you mean epsilon"),
     "too far": ('"privacy.1.epsilon" = [1]', 'sweep."privacy.1.epsilon"', "between 0 and 0"),
-    "through a number": ('"privacy.0.epsilon.budgets" = ["b.csv"]', "sweep.", "leads through"),
+    "through a number": ('"privacy.0.epsilon.budgets" = ["b.csv"]', "sweep.", "value without keys"),
     "no quotes": ("privacy.0.epsilon = [1]", "sweep.privacy", "in quotes"),
     "inside another": ('"cost" = [{}]\n"cost.power" = [1]', 'sweep."cost.power"', "is inside cost"),
     "lengths": (f'{EPSILON}\n"cost.power" = [1, 2, 3]\nmode = "zip"', 'sweep."cost.power"', "must be 2 values"),

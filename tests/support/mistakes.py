@@ -388,8 +388,6 @@ def of_another_type() -> Iterator[Mistake]:
         "stage": (md.traces.stage_level, lambda wrong: md.traces.level_against(wrong, [0])),
         "other": (made.certificate.differences,),
         "axes": (places.places,),
-        "kind": (md.mechanisms.register,),
-        "table": (lambda wrong: md.MetricPrivacy.from_table(wrong, None),),
     }.items():
         for number, call in enumerate(calls):
             yield from each(f"function {number}", path, call, *WRONG)

@@ -5,16 +5,19 @@ import io
 import itertools
 import json
 import os
+import re
 from fractions import Fraction
 
 import networkx as nx
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from rows import each_row
 
 import mechdesign as md
 from mechdesign.base._atomic import write_file
 from mechdesign.certify import _bundle as bundle
+from mechdesign.cli import main
 from mechdesign.errors import CertificateError, ExportError, InputError, MissingDependencyError
 from mechdesign.model._channel import EXPONENT
 from mechdesign.synthesis import _bundle as table
@@ -207,8 +210,9 @@ def test_a_format_is_found_by_its_name_and_by_the_ending_of_a_file():
     assert format_of("city.PARQUET") is FORMATS["parquet"]
     with pytest.raises(InputError, match=r"has no known ending; found 'city.xml'.* \.csv, "):
         format_of("city.xml")
-    with pytest.raises(InputError, match=r"format: is not known; found 'parket'.*Did you mean parquet"):
-        FORMATS["parket"]
+    shown = CliRunner().invoke(main, ["export", "city", "--format", "parket"])
+    assert shown.exit_code == 2
+    assert re.search(r"format: is not known; found 'parket'.*Did you mean parquet", " ".join(shown.output.split()))
 
 
 def test_options_of_another_format_are_refused(design):

@@ -14,8 +14,7 @@ from trace_examples import ring, strip
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.mechanisms import Exponential, Laplace, Mechanism, PlanarIsotropic, RandomisedResponse
-from mechdesign.mechanisms import find as find_mechanism
+from mechdesign.mechanisms import MECHANISMS, Exponential, Laplace, Mechanism, PlanarIsotropic, RandomisedResponse
 from mechdesign.model._channel import Channel
 from mechdesign.traces import Trace, compose
 
@@ -55,8 +54,7 @@ def test_a_function_that_builds_what_a_name_stands_for_gives_the_same_stages() -
         if name != "geometric":
             model = {"domain": plane, "transition": ring(9, 0.2), "initial": np.arange(1, 10) / 45, "delta": 0.2}
         named, own = (
-            Trace(graph=graph, epsilon=1, mechanism=given, rng=3, **model)
-            for given in (name, find_mechanism(name).build)
+            Trace(graph=graph, epsilon=1, mechanism=given, rng=3, **model) for given in (name, MECHANISMS[name])
         )
         for state in (0, 1, 1, 2):
             one, other = named.step(state), own.step(state)

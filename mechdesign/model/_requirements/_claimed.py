@@ -1,4 +1,4 @@
-"""Requirements of unregistered kinds, which consist only of explicit claims."""
+"""Requirements that consist only of explicit claims."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mechdesign.model._words import Words
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class ClaimedPrivacy(Requirement):
-    """A requirement of an unregistered kind, which consists only of its claims.
+    """A requirement that consists only of its claims.
 
-    When a bundle is loaded, requirements of unregistered kinds become instances of this class.
+    When a bundle is loaded, requirements of kinds that this package does not have become instances of this class.
 
     Args:
         statements: The statements of the requirement, at least one.

@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
 from mechdesign.base._arrays import Integers
-from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError, SpacingWarning
 from mechdesign.base._warnings import warn
 from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN
@@ -20,9 +19,8 @@ from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import Table, says
 from mechdesign.model._numbers import Number, positive
-from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, with_fields
+from mechdesign.model._requirements._requirement import Requirement, check_stated, with_fields
 from mechdesign.model._words import Words
 
 Distance = Literal["euclidean", "manhattan", "chebyshev"]
@@ -40,22 +38,8 @@ _GOOD_EPSILON_SPACING = Fraction(1, 2)
 _LARGEST = 10**18
 
 
-class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
-    """Privacy for all real points: p(o|x) ≤ exp(ε d(x, x')) p(o|x') for every answer o and all points x, x'.
-
-    The secrets must be anchors, so the domain needs the key ``anchors``.
-    """
-
-    epsilon: Annotated[Fraction, says('ε in nats per unit of distance, exact: a number or a text such as "1/3".')]
-    distance: Annotated[Distance, says("the distance d between points.")] = "euclidean"
-    split: Annotated[
-        Fraction | None,
-        says("the share of ε² (of ε for the Chebyshev distance) that is used for the x axis, between 0 and 1."),
-    ] = None
-
-
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class ContinuousPrivacy(RequirementKind):
+class ContinuousPrivacy(Requirement):
     """Continuous geo-indistinguishability: p(o|x) <= exp(ε d(x, x')) p(o|x') for all points x, x' of the plane.
 
     For a point, `Design.sample_at` draws one of the four surrounding anchors with bilinear weights, and then draws the
@@ -83,8 +67,6 @@ class ContinuousPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "continuous"
-    table: ClassVar[type[Table]] = ContinuousTable
-    joins_all: ClassVar[bool] = True
     epsilon: Fraction
     domain: Domain
     distance: Distance
@@ -196,22 +178,6 @@ class ContinuousPrivacy(RequirementKind):
             bound = "a decimal width divided by the number of patches"
             raise InputError("step_x", "is not a step of anchors", value=str(steps[0]), bound=bound)
         return made
-
-    @classmethod
-    def from_table(cls, table: ContinuousTable, reading: Reading) -> Self:
-        """Return the requirement that a table of a specification describes.
-
-        Args:
-            table: A ``[[privacy]]`` table of this kind.
-            reading: The domain, distances and priors of the specification.
-
-        Returns:
-            The requirement.
-        """
-        require_kind(table, cls.table, "table", cls.table.__name__)
-        if reading.secrets.lattice is None:
-            raise InputError("domain", "has no anchors", bound="a domain with anchors = { … } instead of a grid")
-        return cls(table.epsilon, reading.secrets, table.distance, table.split)
 
     def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
         """Return a copy of the requirement; raise `InputError` unless the subset contains all anchors.

@@ -5,55 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, as_amounts, as_array
-from mechdesign.base._check import rename_path, require_kind
+from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, PriorTable, Table, says
 from mechdesign.model._numbers import Number, not_negative
 from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated
+from mechdesign.model._requirements._requirement import Requirement, check_stated
 from mechdesign.model._words import Words
 
 # A prior is called uniform if its probabilities differ by at most this share of the largest probability.
 _UNIFORM_TOLERANCE = 1e-12
 
 
-class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
-    """Distortion privacy: an adversary who knows the prior and the channel has at least the minimum expected error."""
-
-    alternatives: ClassVar = ("distance", "matrix", "graph")
-
-    minimum: Annotated[
-        Fraction,
-        says("the minimum of the expected error of the best attack, as an exact number in the unit of the error."),
-    ]
-    prior: Annotated[
-        PriorTable | list[PriorTable] | None,
-        says(
-            "the prior of the adversary, if it differs from the prior of the specification. A list of priors requires "
-            "the minimum error for each of these adversaries."
-        ),
-    ] = None
-    distance: Annotated[Distance | None, says("the name of the distance that measures the error of an estimate.")] = (
-        None
-    )
-    matrix: Annotated[
-        MatrixFile | None, says("a file with the error of every estimate; rows are estimates, columns are secrets.")
-    ] = None
-    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the error.")] = None
-
-
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class DistortionPrivacy(RequirementKind):
+class DistortionPrivacy(Requirement):
     """Distortion privacy: Σ_o min_ŝ Σ_s π_s p(o|s) a(ŝ, s) >= minimum (Privacy Games, equation 21).
 
     The best attack on the channel has at least the minimum expected error under the adversary's prior π. By default, π
@@ -81,7 +55,6 @@ class DistortionPrivacy(RequirementKind):
 
     kind: ClassVar[str] = "distortion"
     number: ClassVar[str] = "minimum"
-    table: ClassVar[type[Table]] = DistortionTable
     minimum: Fraction
     distance: Floats
     priors: tuple[Prior, ...]
@@ -170,23 +143,6 @@ class DistortionPrivacy(RequirementKind):
             Prior(np.asarray(each.arrays["prior"], dtype=np.float64)) for each in stated if "prior" in each.arrays
         ]
         return cls(first.numbers["minimum"], first.arrays["error"], priors or None)
-
-    @classmethod
-    def from_table(cls, table: DistortionTable, reading: Reading) -> Self:
-        """Return the requirement that a table of a specification describes.
-
-        Args:
-            table: A ``[[privacy]]`` table of this kind.
-            reading: The domain, distances and priors of the specification.
-
-        Returns:
-            The requirement.
-        """
-        require_kind(table, cls.table, "table", cls.table.__name__)
-        error = reading.measure(table, any_rows=True)
-        if isinstance(table.prior, list):
-            return cls(table.minimum, error, [reading.prior(raw, f"prior[{i}]") for i, raw in enumerate(table.prior)])
-        return cls(table.minimum, error, None if table.prior is None else reading.prior(table.prior, "prior"))
 
     def title(self, words: Words) -> str:
         """Return the name of the requirement with its unit and distance.

@@ -5,72 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Self
+from typing import ClassVar, Self
 
 import networkx as nx
 import numpy as np
 
 from mechdesign.base._arrays import Integers, as_indices
-from mechdesign.base._check import require_kind
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
-from mechdesign.model._grammar import (
-    CategoriesFile,
-    ChainTable,
-    Distance,
-    Edges,
-    EdgesCsv,
-    MatrixFile,
-    Neighbours,
-    Table,
-    says,
-)
 from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number, positive
-from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, with_fields
+from mechdesign.model._requirements._requirement import Requirement, check_stated, with_fields
 from mechdesign.model._words import Words
 
 
-class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
-    """Privacy along a policy graph: p(o|s) ≤ exp(ε) p(o|s') for every edge between s and s'.
-
-    A specification can contain several tables of this kind, whose bounds must all hold.
-    """
-
-    alternatives: ClassVar = (
-        "edges", "edges_csv", "neighbours", "complete", "line", "blocks", "categories", "transitions", "radius",
-    )  # fmt: skip
-
-    epsilon: Annotated[Fraction, says('ε of each edge in nats, exact: a number or a text such as "1/3".')]
-    edges: Edges = None
-    edges_csv: EdgesCsv = None
-    neighbours: Neighbours = None
-    complete: Annotated[bool | None, says("true means an edge between every two secrets.")] = None
-    line: Annotated[bool | None, says("true means an edge between each secret and the next secret.")] = None
-    blocks: Annotated[
-        int | tuple[int, int] | None,
-        says("edges within blocks of a grid; the value is the number of columns and rows of a block."),
-    ] = None
-    categories: Annotated[
-        CategoriesFile | list[str] | None,
-        says(
-            'edges between secrets of the same category: a list or file with the category of each secret, "" for none.'
-        ),
-    ] = None
-    transitions: Annotated[
-        ChainTable | None,
-        says("edges between states that the chain can reach in one step from the same state; without smoothing."),
-    ] = None
-    radius: Annotated[
-        Fraction | None,
-        says("edges between secrets whose distance is at most this exact radius; needs `distance` or `matrix`."),
-    ] = None
-    distance: Annotated[Distance | None, says("the name of the distance for `radius`.")] = None
-    matrix: Annotated[MatrixFile | None, says("a file with the distances for `radius`.")] = None
-
-
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class GraphPrivacy(RequirementKind):
+class GraphPrivacy(Requirement):
     """Graph privacy: p(o|s) <= e^ε p(o|s') for the two ends of every edge (PGLP, definition of the policy graph).
 
     The bounds imply p(o|s) <= e^(kε) p(o|s') for secrets that are connected by a path of k edges. If no path connects
@@ -88,7 +38,6 @@ class GraphPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "graph"
-    table: ClassVar[type[Table]] = GraphPrivacyTable
     epsilon: Fraction
     graph: nx.Graph
 
@@ -136,20 +85,6 @@ class GraphPrivacy(RequirementKind):
         graph = nx.empty_graph(secrets)
         graph.add_edges_from(only.arrays["edges"].tolist())
         return cls(only.numbers["epsilon"], graph)
-
-    @classmethod
-    def from_table(cls, table: GraphPrivacyTable, reading: Reading) -> Self:
-        """Return the requirement that a table of a specification describes.
-
-        Args:
-            table: A ``[[privacy]]`` table of this kind.
-            reading: The domain, distances and priors of the specification.
-
-        Returns:
-            The requirement.
-        """
-        require_kind(table, cls.table, "table", cls.table.__name__)
-        return cls(table.epsilon, reading.policy_graph(table))
 
     def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
         """Return the requirement on a subset of the secrets, with the edges between them.

@@ -6,33 +6,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_indices
-from mechdesign.base._check import require_kind
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
-from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Table, says
 from mechdesign.model._numbers import Number, positive
-from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, square, with_fields
+from mechdesign.model._requirements._requirement import Requirement, check_stated, square, with_fields
 from mechdesign.model._words import Words
 
 _IRREGULAR = {"feet": "foot", "inches": "inch"}
-
-
-class MetricTable(Table, frozen=True, tag_field="kind", tag="metric"):
-    """Metric privacy: p(o|s) ≤ exp(ε d(s, s')) p(o|s') for every answer o and every two secrets s and s'."""
-
-    alternatives: ClassVar = ("distance", "matrix", "graph")
-
-    epsilon: Annotated[Fraction, says('ε in nats per unit of distance, exact: a number or a text such as "1/3".')]
-    distance: Annotated[Distance | None, says("the name of the distance d.")] = None
-    matrix: Annotated[MatrixFile | None, says("a file with the distances d.")] = None
-    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance d.")] = None
 
 
 # The largest exponent for which the text of `promise` also contains the factor.
@@ -40,7 +27,7 @@ _MAX_EXPONENT_WITH_FACTOR = 13.0
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class MetricPrivacy(RequirementKind):
+class MetricPrivacy(Requirement):
     """Metric privacy: p(o|s) <= exp(ε d(s, s')) p(o|s') for all s, s', o (Privacy Games, equations 15 and 22b).
 
     The matrix can violate the axioms of a metric. If it does, a `MetricWarning` is issued, and the bounds use the
@@ -59,8 +46,6 @@ class MetricPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "metric"
-    joins_all: ClassVar[bool] = True
-    table: ClassVar[type[Table]] = MetricTable
     epsilon: Fraction
     distance: Floats
 
@@ -95,20 +80,6 @@ class MetricPrivacy(RequirementKind):
         stated = check_stated(stated, 1)
         (only,) = stated
         return cls(only.numbers["epsilon"], only.arrays["distance"])
-
-    @classmethod
-    def from_table(cls, table: MetricTable, reading: Reading) -> Self:
-        """Return the requirement that a table of a specification describes.
-
-        Args:
-            table: A ``[[privacy]]`` table of this kind.
-            reading: The domain, distances and priors of the specification.
-
-        Returns:
-            The requirement.
-        """
-        require_kind(table, cls.table, "table", cls.table.__name__)
-        return cls(table.epsilon, reading.measure(table))
 
     def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
         """Return the requirement on a subset of the secrets, with the distances between them.

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import fields
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import networkx as nx
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Floats, Integers, as_indices
+from mechdesign.base._arrays import Floats, Integers, as_floats, as_indices, read_only, require
+from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.certify._claims import Floor, PairBound
@@ -18,6 +21,8 @@ from mechdesign.certify._stated import Stated
 from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
 from mechdesign.model._words import Words
+
+_R = TypeVar("_R", bound="Requirement")
 
 
 class Requirement(ABC):
@@ -208,3 +213,33 @@ def _condition_prior(prior: Floats, secrets: Integers, required: bool) -> Floats
     if required:
         raise InputError("prior", "is zero on every possible secret", bound="above 0 on at least one secret")
     return np.full(secrets.size, 1 / secrets.size)
+
+
+def check_stated(stated: Sequence[Stated], count: int | None = None) -> list[Stated]:
+    """Return statements as a list; raise `InputError` for another type or number, where None means at least one."""
+    found = as_list(stated, "stated", "a list of Stated")
+    for index, each in enumerate(found):
+        require_kind(each, Stated, f"stated[{index}]", "a Stated")
+    if not found or (count is not None and len(found) != count):
+        raise InputError("stated", "has the wrong length", value=len(found), bound=str(count or "at least 1"))
+    return found
+
+
+def with_fields(requirement: _R, **changes: object) -> _R:
+    """Return a copy of a requirement with changed fields and read-only arrays, without the checks of its class."""
+    made = object.__new__(type(requirement))
+    for item in fields(requirement):  # type: ignore[arg-type]
+        value = changes.get(item.name, getattr(requirement, item.name))
+        if isinstance(value, np.ndarray):
+            read_only(value)
+        object.__setattr__(made, item.name, value)
+    return made
+
+
+def square(values: ArrayLike) -> Floats:
+    """Return distances (n, n) as read-only float64; raise `InputError` if they are negative or not square."""
+    matrix = as_floats(values, "distance", "(n, n)")
+    if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise InputError("distance", "is not square", value=matrix.shape, bound="of shape (n, n)")
+    require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity for a pair without a bound")
+    return matrix

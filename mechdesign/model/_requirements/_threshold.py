@@ -5,36 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats
-from mechdesign.base._check import require_kind
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
-from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Table, says
 from mechdesign.model._numbers import Number, positive
-from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, square
+from mechdesign.model._requirements._requirement import Requirement, check_stated, square
 from mechdesign.model._words import Words
 
 
-class ThresholdTable(Table, frozen=True, tag_field="kind", tag="threshold"):
-    """Threshold privacy: p(o|s) ≤ exp(ε) p(o|s') for every two secrets at a distance of at most the radius."""
-
-    alternatives: ClassVar = ("distance", "matrix", "graph")
-
-    epsilon: Annotated[Fraction, says('ε in nats, exact: a number or a text such as "1/3".')]
-    radius: Annotated[Fraction, says("the radius, as an exact number in the unit of the distance.")]
-    distance: Annotated[Distance | None, says("the name of the distance.")] = None
-    matrix: Annotated[MatrixFile | None, says("a file with the distances.")] = None
-    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance.")] = None
-
-
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class ThresholdPrivacy(RequirementKind):
+class ThresholdPrivacy(Requirement):
     """Threshold privacy: p(o|s) <= e^ε p(o|s') if d(s, s') <= radius (Privacy Games, equations 14 and 23b).
 
     Rounding may have lengthened a distance that equals the radius. Distances up to `distances.reach(radius, margin)` =
@@ -56,7 +42,6 @@ class ThresholdPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "threshold"
-    table: ClassVar[type[Table]] = ThresholdTable
     epsilon: Fraction
     distance: Floats
     radius: Fraction
@@ -99,20 +84,6 @@ class ThresholdPrivacy(RequirementKind):
         for name, value in (*only.numbers.items(), *only.arrays.items()):
             object.__setattr__(made, name, value)
         return made
-
-    @classmethod
-    def from_table(cls, table: ThresholdTable, reading: Reading) -> Self:
-        """Return the requirement that a table of a specification describes.
-
-        Args:
-            table: A ``[[privacy]]`` table of this kind.
-            reading: The domain, distances and priors of the specification.
-
-        Returns:
-            The requirement.
-        """
-        require_kind(table, cls.table, "table", cls.table.__name__)
-        return cls(table.epsilon, reading.measure(table), table.radius, reading.margin(table))
 
     def title(self, words: Words) -> str:
         """Return the name of the requirement with its radius and distance.

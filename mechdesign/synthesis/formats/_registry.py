@@ -1,20 +1,20 @@
-"""The registry of export formats.
+"""The export formats, by name.
 
-`FORMATS` maps names to formats. Other packages add formats with `register`; `mechdesign export` then writes them, too.
+Other packages add formats with `register`; `mechdesign export` then writes them, too.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.base._registry import Registry
 from mechdesign.synthesis.formats._format import Format
 from mechdesign.synthesis.formats._geojson import GEOJSON
 from mechdesign.synthesis.formats._javascript import JS
 from mechdesign.synthesis.formats._plain import CSV, JSON, MPS, NPZ, PARQUET
 
-FORMATS: Registry[Format] = Registry("format")
+FORMATS: dict[str, Format] = {form.name: form for form in (CSV, JSON, NPZ, PARQUET, MPS, GEOJSON, JS)}
 """The formats of `mechdesign export`, by name."""
 
 
@@ -22,27 +22,19 @@ def register(form: Format) -> None:
     """Add a format to `FORMATS`.
 
     Args:
-        form: The format; its name must not be registered yet.
+        form: The format; its name must not be taken.
 
     Raises:
-        InputError: The argument is not a `Format`, or its name is already registered.
+        InputError: The argument is not a `Format`, or its name is taken.
 
     >>> register(FORMATS["csv"])
     Traceback (most recent call last):
     mechdesign.errors.InputError: format: has a name that is taken; found 'csv'; must be another name
     """
-    if not isinstance(form, Format):
-        raise InputError("format", "is not a Format", value=form)
-    FORMATS.register(form.name, form)
-
-
-register(CSV)
-register(JSON)
-register(NPZ)
-register(PARQUET)
-register(MPS)
-register(GEOJSON)
-register(JS)
+    require_kind(form, Format, "format", "a Format")
+    if form.name in FORMATS:
+        raise InputError("format", "has a name that is taken", value=form.name, bound="another name")
+    FORMATS[form.name] = form
 
 
 def format_of(path: str | Path) -> Format:
