@@ -96,9 +96,14 @@ if hasattr(os, "register_at_fork"):
 def file_of(path: str | PathLike[str]) -> Path:
     """Return the unique name of a file, so that links and relative paths give it no second name.
 
+    This also imports the package that locks the file. A process that is forked while another thread imports a module
+    would wait for this import forever, so `hold_lock` must not be the first to import it.
+
     Raises `InputError` for a path that does not name a file, and for a link to a missing file. The owner of a link to a
     missing file would decide where the file is created.
     """
+    import filelock  # noqa: F401
+
     try:
         name = Path(path)
         if os.path.islink(name) and not os.path.exists(name):
@@ -110,6 +115,8 @@ def file_of(path: str | PathLike[str]) -> Path:
                 bound="the path of a file",
                 remedy=remedy,
             )
+        if os.path.isdir(name):
+            raise InputError("path", "is a folder", value=path, bound="the path of a file")
         return name.resolve()
     except InputError:
         raise
@@ -149,7 +156,7 @@ def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
 
     Warns with `LockWarning` after a second. Raises `LedgerError` with the name of the lock if the lock is not available
     within `wait` seconds. Raises `LockError` if the lock cannot be opened, is a link, or the file system has no locks.
-    A process that is forked in the block does not hold the lock.
+    A process that is forked in the block does not hold the lock. `file_of` must have made the path.
     """
     from filelock import FileLock, Timeout
 

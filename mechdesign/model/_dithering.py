@@ -40,7 +40,12 @@ _VISITS_PER_BLOCK = 4096
 
 
 def anchor_means(
-    anchors: Domain, points: ArrayLike, values: ArrayLike, weights: ArrayLike | None = None, quiet: bool = False
+    anchors: Domain,
+    points: ArrayLike,
+    values: ArrayLike,
+    weights: ArrayLike | None = None,
+    quiet: bool = False,
+    path: str = "values",
 ) -> tuple[Floats, Floats]:
     """Return the probability that each anchor is drawn, and the mean value over the visits that draw the anchor.
 
@@ -56,6 +61,7 @@ def anchor_means(
         values: Numbers for each visit, (k, m), such as costs of answers or errors of estimates.
         weights: Relative weights of the visits, (k,), >= 0; None gives all visits equal weight.
         quiet: Whether to suppress the warning about points outside the rectangle.
+        path: The path of `values`, for messages.
 
     Returns:
         The probabilities π_a, float64 (n,), whose sum is 1, and the means, float64 (n, m).
@@ -68,10 +74,10 @@ def anchor_means(
     [0.25, 0.75, 0.0, 0.0]
     """
     visits, shares = _visits(anchors, points, weights)
-    array = as_floats(values, "values", "(k, m)")
+    array = as_floats(values, path, "(k, m)")
     if len(array) != len(visits):
-        raise InputError("values", "do not match the number of points", value=len(array), bound=f"{len(visits)} rows")
-    require(np.isfinite(array), array, "values", "a finite number")
+        raise InputError(path, "has not one row for each point", value=len(array), bound=f"{len(visits)} rows")
+    require(np.isfinite(array), array, path, "a finite number")
     assert anchors.lattice is not None
     corners = anchors.lattice.corners(visits[:, 0], visits[:, 1])
     outside = int(corners.outside.sum())

@@ -164,7 +164,7 @@ class Problem:
             between(anchors, points, observables, cost) if isinstance(cost, str) else as_floats(cost, "cost", "(k, m)")
         )
         require(costs >= 0, costs, "cost", "a number >= 0")
-        prior, means = anchor_means(anchors, points, costs, weights)
+        prior, means = anchor_means(anchors, points, costs, weights, path="cost")
         return cls(prior, means, requirements, "expected", anchors, observables, title)
 
     def __repr__(self) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Floats, as_floats, require
+from mechdesign.base._check import as_number
 from mechdesign.base._errors import InfeasibleError, InputError, SolverError, UnboundedError
 from mechdesign.solve._contract import Options, Solution, Status
 from mechdesign.solve._linear import LinearProgram
@@ -59,23 +60,21 @@ class FractionalProgram:
 
     def __post_init__(self) -> None:
         # A linear program with the same polyhedron checks the arguments.
-        base = LinearProgram(
-            self.numerator, self.matrix, self.row_lower, self.row_upper, self.lower, self.upper, name=self.name
-        )
-        values: dict[str, Any] = {"numerator": base.cost}
-        for attribute in ("matrix", "row_lower", "row_upper", "lower", "upper"):
-            values[attribute] = getattr(base, attribute)
-        denominator = np.array(self.denominator, dtype=np.float64)
-        if denominator.shape != (base.columns,):
-            raise InputError("denominator", "has the wrong shape", value=denominator.shape, bound=f"({base.columns},)")
+        none = np.zeros(np.shape(self.matrix)[-1:])
+        base = LinearProgram(none, self.matrix, self.row_lower, self.row_upper, self.lower, self.upper, name=self.name)
+        values: dict[str, Any] = {
+            name: getattr(base, name) for name in ("matrix", "row_lower", "row_upper", "lower", "upper")
+        }
+        for name in ("numerator", "denominator"):
+            coefficients = as_floats(getattr(self, name), name, "(columns,)")
+            if coefficients.shape != (base.columns,):
+                raise InputError(name, "has the wrong shape", value=coefficients.shape, bound=f"({base.columns},)")
+            require(np.isfinite(coefficients), coefficients, name, "a finite number")
+            values[name] = coefficients
         for name in ("numerator_constant", "denominator_constant"):
-            values[name] = float(getattr(self, name))
-        if not (np.isfinite(denominator).all() and np.isfinite(list(values.values())[-2:]).all()):
-            raise InputError("denominator and constants", "must be finite")
-        if not denominator.any() and values["denominator_constant"] == 0:
+            values[name] = as_number(getattr(self, name), name)
+        if not values["denominator"].any() and values["denominator_constant"] == 0:
             raise InputError("denominator", "is zero everywhere", bound="positive on the polyhedron")
-        denominator.flags.writeable = False
-        values["denominator"] = denominator
         for name, value in values.items():
             object.__setattr__(self, name, value)
 

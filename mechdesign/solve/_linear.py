@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Floats, as_floats, require
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import ReadOnlyMapping
 
@@ -65,15 +65,16 @@ class LinearProgram:
         object.__setattr__(self, "matrix", matrix)
         sizes = {"cost": columns, "row_lower": rows, "row_upper": rows, "lower": columns, "upper": columns}
         for attribute, size in sizes.items():
-            values = np.array(getattr(self, attribute), dtype=np.float64)
+            values = as_floats(getattr(self, attribute), attribute, f"({size},)")
             if values.shape != (size,):
                 raise InputError(attribute, "has the wrong shape", value=values.shape, bound=f"({size},)")
-            if np.isnan(values).any():
-                raise InputError(f"{attribute}[{int(np.isnan(values).argmax())}]", "is not a number", value="nan")
-            values.flags.writeable = False
+            if attribute == "cost":
+                require(np.isfinite(values), values, attribute, "a finite number")
+            require(~np.isnan(values), values, attribute, "a number")
             object.__setattr__(self, attribute, values)
-        if not np.isfinite(matrix.data).all() or not np.isfinite(self.cost).all():
-            raise InputError("matrix and cost", "must be finite", remedy="drop or rescale rows with huge coefficients")
+        if not np.isfinite(matrix.data).all():
+            remedy = "drop or rescale rows with huge coefficients"
+            raise InputError("matrix", "has entries that are not finite", bound="finite numbers", remedy=remedy)
         _require_room(self.row_lower, self.row_upper, "row")
         _require_room(self.lower, self.upper, "column")
         object.__setattr__(self, "row_blocks", _as_blocks(self.row_blocks, "row_blocks", rows))
@@ -92,13 +93,13 @@ class LinearProgram:
 
 def _require_room(low: Floats, high: Floats, what: str) -> None:
     """Raise `InputError` if no finite number satisfies a lower and an upper bound."""
-    for where, problem in (
-        (low > high, "has a lower bound above its upper bound"),
-        (np.isposinf(low) | np.isneginf(high), "can only be infinite"),
+    for where, problem, bound in (
+        (low > high, "has a lower bound above its upper bound", "lower <= upper"),
+        (np.isposinf(low) | np.isneginf(high), "can only be infinite", "lower < inf and upper > -inf"),
     ):
         if where.any():
             index = int(where.argmax())
-            raise InputError(f"{what}[{index}]", problem, value=(low[index], high[index]))
+            raise InputError(f"{what}[{index}]", problem, value=(float(low[index]), float(high[index])), bound=bound)
 
 
 def _as_blocks(named: Mapping[str, slice], path: str, size: int) -> Mapping[str, slice]:

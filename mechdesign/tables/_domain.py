@@ -111,15 +111,16 @@ class Attribute:
         require_unmasked(column, f"{path}[{self.name!r}]")
         array: Any = column if isinstance(column, list | tuple) else np.asarray(column)
         if isinstance(array, np.ndarray) and array.ndim != 1:
-            raise InputError(path, f"has {array.ndim} axes", value=array.shape, bound="one value per row")
+            where = f"{path}[{self.name!r}]"
+            raise InputError(where, f"has {array.ndim} axes", value=array.shape, bound="one value per row")
         if isinstance(self.values, range):
             return self._codes_in_range(array, path)
         if isinstance(array, np.ndarray):
             array = array.tolist()
         try:
             codes = np.fromiter(map(self._numbers.get, array, itertools.repeat(-1)), dtype=np.int64, count=len(array))
-        except TypeError as error:
-            raise InputError(path, f"contains values that cannot be looked up ({error})") from error
+        except TypeError:
+            codes = np.fromiter(map(self._code_of, array), dtype=np.int64, count=len(array))
         return self._check_codes(codes, array, path)
 
     def code(self, value: object, path: str) -> int:
@@ -154,6 +155,13 @@ class Attribute:
         whole = np.where(inside, numbers, low).astype(np.int64)
         codes, rest = np.divmod(whole - self.values.start, self.values.step)
         return self._check_codes(np.where(inside & (rest == 0) & (whole == numbers), codes, -1), column, path)
+
+    def _code_of(self, value: Any) -> int:
+        """Return the index of an object among the values, or −1 if it is not a value; a list has no hash."""
+        try:
+            return self._numbers.get(value, -1)
+        except TypeError:
+            return -1
 
     def _code_in_range(self, value: Any) -> int:
         """Return the index of an object among the values, or −1 if it is not a value."""

@@ -15,7 +15,8 @@ from company import at_once, in_child, needs_fork
 from refusals import Mistake, assert_refused
 
 import mechdesign as md
-from mechdesign.errors import BudgetExceededError, ExportError, LedgerError, StateError
+from mechdesign.base._locks import lock_file_of
+from mechdesign.errors import BudgetExceededError, ExportError, InputError, LedgerError, StateError
 from mechdesign.leakage import _accountant as room
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage._correlations import Candidates
@@ -312,8 +313,17 @@ def test_a_refusal_of_the_ledger_leaves_the_state_as_it_is(path: Path) -> None:
 def test_wrong_places(path: Path) -> None:
     for use in (
         lambda: Accountant(1.0, path=path.parent / "no" / "a.json"),
-        lambda: Accountant(1.0, path=path.parent),
         lambda: Accountant.load(path),
     ):
         with pytest.raises((StateError, ExportError)):
             use()
+    folder = path.parent
+    for use in (
+        lambda: Accountant(1.0, path=folder),
+        lambda: Accountant.load(folder),
+        lambda: Accountant(1.0).save(folder),
+        lambda: md.Ledger(1, path=folder),
+    ):
+        with pytest.raises(InputError, match="path: is a folder"):
+            use()
+    assert not lock_file_of(folder).exists()

@@ -7,6 +7,7 @@ import functools
 import os
 import pickle
 import stat
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,11 +20,27 @@ from company import at_once, end_of, held_by_another_thread, in_child, needs_for
 import mechdesign as md
 from mechdesign.base._locks import ProcessLock, hold_lock, lock_file_of
 from mechdesign.errors import BudgetExceededError, ExportError, LeakageExceededError, LedgerError, StateError
+from mechdesign.leakage import Accountant
+from mechdesign.leakage.accounting import begin_ledger
 
 # Libraries have threads of their own, which take no part here.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 SUMS = [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_a_path_imports_the_lock_before_any_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, state = tmp_path / "ledger.json", tmp_path / "state.json"
+    Accountant(1.0, path=state, ledger=begin_ledger(ledger, 1))
+    for name, use in {
+        "a new ledger": lambda: md.Ledger(1, path=tmp_path / "new.json"),
+        "a ledger": lambda: md.Ledger.existing(ledger),
+        "an accountant": lambda: Accountant.load(state, ledger=None),
+    }.items():
+        # A process that another thread forks during an import would wait for this import forever.
+        monkeypatch.delitem(sys.modules, "filelock", raising=False)
+        use()
+        assert "filelock" in sys.modules, name
 
 
 @dataclass(frozen=True)

@@ -295,6 +295,10 @@ def test_weights_and_arrays_of_costs_mean_the_same_as_repeated_visits():
         weighted.prior[:, None] * weighted.cost, repeated.prior[:, None] * repeated.cost, atol=1e-14
     )
     np.testing.assert_allclose(weighted.cost, by_array.cost, rtol=1e-12)
+    with pytest.raises(InputError, match=r"^cost: has not one row for each point; found 4; must be 5 rows"):
+        md.Problem.from_visits(points, answers, required, cost=np.ones((4, 2)))
+    with pytest.raises(InputError, match=r"^cost\[1,0\]"):
+        md.Problem.from_visits(points, answers, required, cost=[[1.0, 1.0], [np.inf, 1.0]] + 3 * [[1.0, 1.0]])
 
 
 def test_a_floor_on_the_error_about_raw_visits_is_met_as_an_attack_sees_it():

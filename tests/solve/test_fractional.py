@@ -126,12 +126,19 @@ def test_wrong_input() -> None:
     wrong = [
         ("denominator", partial(textbook, denominator=[1.0])),
         ("denominator", partial(textbook, denominator=[0.0, 0.0], denominator_constant=0.0)),
+        ("numerator", partial(textbook, numerator=[1.0])),
+        ("numerator[1]", partial(textbook, numerator=[1.0, np.inf])),
+        ("numerator", partial(textbook, numerator=["a", 1.0])),
+        ("denominator[0]", partial(textbook, denominator=[np.inf, 1.0])),
+        ("denominator[1]", partial(textbook, denominator=[1.0, np.nan])),
+        ("numerator_constant", partial(textbook, numerator_constant=np.inf)),
+        ("denominator_constant", partial(textbook, denominator_constant=None)),
         ("row_lower", partial(textbook, row_lower=[0.0])),
         ("method", partial(solve_fractional, textbook(), "simplex")),
         ("denominator", partial(solve_fractional, negative, "dinkelbach")),
     ]
     assert_refused(Mistake(f"{n}: {at}", make, at, error=InputError) for n, (at, make) in enumerate(wrong))
-    with pytest.raises(InputError, match="must be finite"):
+    with pytest.raises(InputError, match="must be a finite number"):
         textbook(denominator=[np.inf, 1.0])
 
 

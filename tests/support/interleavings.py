@@ -12,7 +12,6 @@ object must remain usable.
 from __future__ import annotations
 
 import copy
-import functools
 import os
 import pickle
 import random
@@ -33,9 +32,11 @@ from pathlib import Path
 from typing import Any
 
 import mechdesign as md
-from mechdesign import tables
 from mechdesign.errors import MechdesignError
-from mechdesign.leakage._accountant import Accountant
+from mechdesign.leakage import Accountant
+from mechdesign.leakage.accounting import Ledger
+from mechdesign.tables import Domain, Histogram, Policy
+from mechdesign.traces import Trace
 
 TIMEOUT_S = 60.0
 """A worker that has not finished after this time is assumed to wait permanently."""
@@ -84,7 +85,7 @@ class LedgerInMemory(Kept):
     kind, in_file = "ledger in memory", False
 
     def make(self) -> Any:
-        return md.Ledger(epsilon=self.budget)
+        return Ledger(epsilon=self.budget)
 
     def release(self, kept: Any) -> Iterator[str]:
         kept.spend("an answer", "one record", epsilon=self.share)
@@ -101,11 +102,11 @@ class LedgerFile(LedgerInMemory):
     kind, in_file = "ledger in a file", True
 
     def make(self) -> Any:
-        return md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
+        return Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
 
     def opened(self) -> Any:
         # The first process creates the file and sets the budget.
-        return md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
+        return Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
 
     def handed(self, kept: Any, rng: random.Random) -> Any:
         return pickle.loads(pickle.dumps(kept)) if rng.random() < 0.25 else super().handed(kept, rng)
@@ -117,8 +118,8 @@ class Histograms(LedgerFile):
     kind = "table releases"
 
     def release(self, kept: Any) -> Iterator[str]:
-        policy = tables.Policy.full(tables.Domain({"a": range(2)}))
-        tables.Histogram().release({"a": [0, 1, 1]}, policy, epsilon=self.share, ledger=kept)
+        policy = Policy.full(Domain({"a": range(2)}))
+        Histogram().release({"a": [0, 1, 1]}, policy, epsilon=self.share, ledger=kept)
         yield self.share
 
 
@@ -133,7 +134,7 @@ class AccountantInMemory(Kept):
         self.ledger = self.limits_sum = rng.random() < 0.5
 
     def make(self) -> Any:
-        ledger = md.Ledger(epsilon=self.budget) if self.ledger else None
+        ledger = Ledger(epsilon=self.budget) if self.ledger else None
         return Accountant(float(self.budget), forward=self.matrix, ledger=ledger)
 
     def handed(self, kept: Any, rng: random.Random) -> Any:
@@ -155,7 +156,7 @@ class AccountantFile(AccountantInMemory):
     kind, in_file = "accountant in a file", True
 
     def make(self) -> Any:
-        ledger = md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json") if self.ledger else None
+        ledger = Ledger(epsilon=self.budget, path=self.folder / "ledger.json") if self.ledger else None
         return Accountant(float(self.budget), forward=self.matrix, ledger=ledger, path=self.folder / "state.json")
 
     def opened(self) -> Any:
@@ -166,7 +167,7 @@ class AccountantFile(AccountantInMemory):
     def recorded(self, kept: Any) -> tuple[Fraction, bool]:
         spent, within = super().recorded(self.opened())
         if self.ledger:
-            ledger = md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
+            ledger = Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
             charged = ledger.spent.epsilon or Fraction(0)
             # A killed process may have charged the ledger for a release that it did not make.
             return min(spent, charged), within and charged <= self.budget
@@ -182,14 +183,14 @@ class TraceInMemory(Kept):
         self.ledger = self.made_ledger()
         city, chain = md.Domain.grid(2, 1, 2.0, 1.0), md.MarkovChain(MOVES)
         rules = {"mechanism": "randomised-response", "ledger": self.ledger}
-        trace = md.traces.Trace(city, md.graphs.complete(2), self.share, chain, md.Prior.uniform(2), **rules)
+        trace = Trace(city, md.graphs.complete(2), self.share, chain, md.Prior.uniform(2), **rules)
         if self.rng.random() < 0.5:
             # This fits the mechanism of the step beforehand; the trace itself does not change.
             trace.table(1)
         return trace
 
     def made_ledger(self) -> Any:
-        return md.Ledger(epsilon=self.budget)
+        return Ledger(epsilon=self.budget)
 
     def handed(self, kept: Any, rng: random.Random) -> Any:
         return kept if rng.random() < 0.8 else copy.copy(kept)
@@ -211,7 +212,7 @@ class TraceFile(TraceInMemory):
     kind, in_file = "trace, ledger in a file", True
 
     def made_ledger(self) -> Any:
-        return md.Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
+        return Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
 
     def opened(self) -> Any:
         return self.make()
@@ -305,24 +306,8 @@ class Ended:
     killed: bool
 
 
-@functools.cache
-def import_modules(make: type[Kept]) -> None:
-    """Release once in this process, so that no thread of an interleaving is the first to import a module.
-
-    A process that is forked during an import would wait for Python's lock of the module, which no thread of it holds.
-    """
-    with tempfile.TemporaryDirectory() as name:
-        keeper = make(Path(name), random.Random(0))
-        kept = keeper.make()
-        _recorded_after(keeper, kept)
-        if keeper.in_file:
-            keeper.opened()
-
-
 def run(make: type[Kept], seed: int) -> Ended:
     """Run one interleaving in separate processes, and check the remaining state."""
-    if make in KINDS:
-        import_modules(make)
     rng = random.Random(f"{make.kind} {seed}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy import sparse
 from strategy_examples import independent_optimum, projected, space_of, threshold_space
 
 from mechdesign.tables._strategies._bound import StrategyBound, certified_bound
-from mechdesign.tables._strategies._gaussian import optimal_gram, symmetries
+from mechdesign.tables._strategies._gaussian import _Orbits, optimal_gram, symmetries
 from mechdesign.tables._workload import MatrixQueries, all_ranges, identity, prefixes
 
 
@@ -94,6 +95,25 @@ def test_reflections_of_several_attributes():
     # The complete graph: A = I/√2 is optimal by symmetry, with error 2·(size − 1).
     assert found.upper == pytest.approx(2 * (size - 1), rel=1e-8)
     assert gram.shape == (size, size)
+
+
+def test_orbits_of_many_attributes_need_the_memory_of_the_edges():
+    size, shape = 256, (2,) * 8
+    edges = np.stack(np.triu_indices(size, 1), axis=1)
+    space = space_of(size, edges)
+    mirrors = symmetries(np.eye(size), space, shape)
+    assert len(mirrors) == 8
+    tracemalloc.start()
+    orbits = _Orbits(space, mirrors)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # All 256 images of the edges together take 134 MB.
+    assert peak < 20 * edges.nbytes
+    # A flip of attributes keeps in which attributes the ends of an edge differ, and nothing else.
+    assert orbits.multiplicities.tolist() == [128] * 255
+    weights = np.arange(1.0, 256.0)
+    differing = edges[:, 0] ^ edges[:, 1]
+    assert orbits.spread(weights).tolist() == (weights / 128)[differing - 1].tolist()
 
 
 def test_only_true_symmetries_are_used():

@@ -25,23 +25,12 @@ from mechdesign.solve._blocks.kernels.numpy import SINGLE_MIN_ROWS
 from mechdesign.solve._blocks.kernels.pairs import PairLists, Pairs, PairTile
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Levels, Shape, find_levels
 from mechdesign.solve._blocks.layout import BlockLayout
+from mechdesign.solve._blocks.tuning import TUNING
 
 # Number of entries of the inverses that are summed together. The sum does not fit into the cache, and is accessed less
 # often with larger panels. With 2,500 road places, an iteration takes 14 s. With 750,000 entries and smaller tiles, an
 # iteration takes 21 s.
 _PANEL_ENTRIES = 4_000_000
-# Smallest relative gap with factors and directions in single precision. With a smallest gap of 1e-3, the iteration
-# stalls with 900 road places.
-_SINGLE_FACTORS_GAP = 3e-2
-# Smallest relative gap with inverses in single precision. The inverses are sums of terms of one sign. At smaller gaps,
-# near the end, pivots are computed from row sums.
-_SINGLE_INVERSES_GAP = 1e-4
-# Number of refinements of a solution near the end; pricing, whose gap is not known here, uses one. With one refinement,
-# the bound of a program with 60 road places falls below its best value at a gap of 1.5e-6; with three, it equals the
-# bound of dense blocks.
-_REFINEMENTS = 3
-# A factorisation fails if a solution misses its right side by more than this share; its diagonals are then raised.
-_MAX_MISS = 0.05
 
 
 class SparseTile(PairTile):
@@ -98,9 +87,12 @@ class SparseKernel(Pairs):
         return SparseTile(blocks, self.layout.rows, self._entries, self._shape, self._low.size)
 
     def set_precision(self, gap: float) -> bool:
-        before, self.single_inverses = (self.single_inverses, self._kind), gap > _SINGLE_INVERSES_GAP
+        before, self.single_inverses = (
+            (self.single_inverses, self._kind),
+            gap > TUNING.sparse_factors.single_inverses_gap,
+        )
         self._near_end = not self.single_inverses
-        single = gap > _SINGLE_FACTORS_GAP and self.layout.rows >= SINGLE_MIN_ROWS
+        single = gap > TUNING.sparse_factors.single_factors_gap and self.layout.rows >= SINGLE_MIN_ROWS
         self._kind = np.float32 if single else np.float64
         if before[0] != self.single_inverses:
             kind = np.float32 if self.single_inverses else np.float64
@@ -133,7 +125,7 @@ class SparseKernel(Pairs):
                 continue
             tile.along[:] = self._product(tile, sides)
             missed = self._residual(tile, sides, tile.along)
-            if (np.abs(missed).max(axis=1) > _MAX_MISS * np.abs(sides).max(axis=1)).any():
+            if (np.abs(missed).max(axis=1) > TUNING.sparse_factors.max_miss * np.abs(sides).max(axis=1)).any():
                 continue
             tile.along += self._product(tile, missed)
             np.multiply(corners[blocks], 1 + delta, out=tile.totals)
@@ -209,7 +201,7 @@ class SparseKernel(Pairs):
         # With inverses in single precision, only the final direction is refined, together with the linking rows. Near
         # the end, the residual of a solution would remain in the dual constraints: explicit inverses are less accurate
         # than substitution, and large parts of `steps` and `along` may cancel.
-        refinements = 0 if self.single_inverses else _REFINEMENTS if self._near_end else 1
+        refinements = 0 if self.single_inverses else TUNING.sparse_factors.refinements if self._near_end else 1
         for _ in range(refinements):
             rest = self._residual(tile, found, steps) - tile.sides * shift[:, None]
             missed = sums - tile.totals * shift - (tile.sides * steps).sum(axis=1)
