@@ -159,9 +159,7 @@ def make_folder(path: str | os.PathLike[str], *, private: bool = False) -> None:
     folder.mkdir(0o700 if private else 0o777, exist_ok=True)
 
 
-def replace_files(
-    folder: Path, files: Mapping[str, bytes], last: str, remove: Iterable[str] = (), *, private: bool = False
-) -> None:
+def replace_files(folder: Path, files: Mapping[str, bytes], last: str, remove: Iterable[str] = ()) -> None:
     """Write `files` into `folder`, with file `last` at the end, and remove the files in `remove`.
 
     After an error or Ctrl-C a new folder is removed again, and old files are restored if the file system allows it.
@@ -171,7 +169,6 @@ def replace_files(
         files: The contents of the files, by name.
         last: The name of the file to write last.
         remove: Names of files to remove.
-        private: Give new files the mode 0600, and a new folder the mode 0700.
 
     Raises:
         ExportError: The files cannot be written.
@@ -179,10 +176,10 @@ def replace_files(
     order = [name for name in files if name != last] + [last]
     gone = [name for name in remove if name not in files]
     try:
-        with _in_folder(folder, private), _writing([folder / _partial(name) for name in order]):
+        with _in_folder(folder), _writing([folder / _partial(name) for name in order]):
             whole = True
             for name in order:
-                whole = _write(folder / _partial(name), folder / name, files[name], private) and whole
+                whole = _write(folder / _partial(name), folder / name, files[name]) and whole
             whole = _exchange(folder, order, gone) and whole
     except OSError as error:
         raise ExportError(
@@ -194,12 +191,12 @@ def replace_files(
 
 
 @contextlib.contextmanager
-def _in_folder(folder: Path, private: bool) -> Iterator[None]:
+def _in_folder(folder: Path) -> Iterator[None]:
     """Make a folder unless it exists; after an error or an interrupt, remove the new folder if it is empty."""
     existed = folder.is_dir()
     try:
         try:
-            make_folder(folder, private=private)
+            make_folder(folder)
         except OSError as error:
             raise ExportError(f"{folder}: the folder cannot be made: {_reason(error)}") from error
         yield
@@ -273,10 +270,10 @@ def _put_back(folder: Path, name: str, kept: bool) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def _write(path: Path, target: Path, content: bytes, private: bool) -> bool:
+def _write(path: Path, target: Path, content: bytes) -> bool:
     """Write a temporary file; return whether it could be synchronised."""
     _discard(path)
-    descriptor = _open_new(path, target, private)
+    descriptor = _open_new(path, target, private=False)
     try:
         rest = memoryview(content)
         while rest:

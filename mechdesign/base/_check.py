@@ -62,7 +62,7 @@ def require_kind(value: object, kind: Any, path: str, bound: str) -> None:
         raise InputError(path, "has another type", value=type(value).__name__, bound=bound)
 
 
-def as_path(value: object, path: str, bound: str = "a path: a text or a pathlib.Path") -> Path:
+def as_path(value: object, path: str) -> Path:
     """Return a path from a text or a path; raise `InputError` for anything else.
 
     >>> as_path("channel.npz", "file").name
@@ -70,6 +70,7 @@ def as_path(value: object, path: str, bound: str = "a path: a text or a pathlib.
     """
     found = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(found, str) or "\0" in found:
+        bound = "a path: a text or a pathlib.Path"
         raise InputError(path, "is not a path", value=type(value).__name__, bound=bound)
     return Path(found)
 
@@ -132,13 +133,13 @@ def as_smoothing(value: object, path: str) -> float:
     return number
 
 
-def as_generator(rng: np.random.Generator | int | None, path: str = "rng") -> np.random.Generator:
+def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     """Return a NumPy generator: `rng` itself, or a new generator with a given seed or a seed from the system."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
         raise InputError(
-            path, "is not a random generator", value=rng, bound="a numpy.random.Generator or a seed >= 0"
+            "rng", "is not a random generator", value=rng, bound="a numpy.random.Generator or a seed >= 0"
         ) from error
 
 

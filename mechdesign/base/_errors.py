@@ -22,6 +22,9 @@ _UNCHANGED: Mapping[str, str] = MappingProxyType({})
 # The repr of a NumPy scalar, such as np.float64(0.5) or np.True_, also in a tuple.
 _NUMPY_SCALAR = re.compile(r"\bnp\.(?:\w+\(([^()]*)\)|(True|False)_)")
 
+# Number of characters of a value in a message.
+_MAX_SHOWN = 120
+
 _SHOWS_VALUES = ContextVar("shows_values", default=False)
 _WITHHOLDS_VALUES = ContextVar("withholds_values", default=False)
 
@@ -447,9 +450,9 @@ def _make_picklable(value: object) -> object:
     return value
 
 
-def _short(value: object, limit: int = 120) -> str:
+def _short(value: object) -> str:
     text = str(value) if isinstance(value, Shown) else _NUMPY_SCALAR.sub(r"\1\2", repr(value))
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
 # Users catch and pickle errors under their public names.

@@ -227,7 +227,6 @@ class Stated:
         norm: int,
         shape: tuple[int, int],
         steps: tuple[Fraction, Fraction],
-        part: int = 0,
     ) -> Stated:
         """State p(o|x) <= exp(ε·d(x, x')) p(o|x') between all points of a grid of anchors; see `Dithered`.
 
@@ -237,14 +236,13 @@ class Stated:
             norm: The norm of the distance: 2 Euclidean, 1 Manhattan, 0 Chebyshev.
             shape: Columns and rows.
             steps: The distances between neighbours along x and y.
-            part: The number of the claim within its requirement.
 
         Returns:
             The statement.
         """
         counts = {"norm": Fraction(norm), "columns": Fraction(shape[0]), "rows": Fraction(shape[1])}
         numbers = {"epsilon": epsilon, **counts, "step_x": steps[0], "step_y": steps[1]}
-        return Stated("dithered", numbers, {}, name, part)
+        return Stated("dithered", numbers, {}, name)
 
     def claim(self, n: int) -> Claim:
         """Return the claim to prove.

@@ -150,10 +150,11 @@ def release(
         if trace is None:
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late, so that wrong usage is rejected immediately.
-        from mechdesign.specification._traces import step_problem
+        from mechdesign.specification._traces import require_steps
 
         folders = _Folders(directory, private, channels, force)
-        problem = step_problem(given)
+        require_steps(given.document)
+        problem = given.problem()
         second = folders.check(trace, overwrite)
         steps, resampled = given.steps(trace)
         states = steps.states

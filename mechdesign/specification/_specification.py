@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from pathlib import Path
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from mechdesign.graphs._overview import Overview
     from mechdesign.synthesis._result import Design
     from mechdesign.traces._released import ReleasedTrace
+    from mechdesign.traces._stage import Release
 
 
 # Keys of domains whose texts appear in reports.
@@ -320,9 +321,33 @@ class Specification:
             InputWarning: Prior, chain or policy were counted from data that may include the trace, and times are
                 missing.
         """
-        from mechdesign.specification._traces import release_trace
+        from mechdesign.specification._traces import (
+            compare_history,
+            release_trace,
+            require_budget,
+            require_steps,
+            start_trace,
+        )
+        from mechdesign.traces._released import ReleasedTrace
 
-        return release_trace(self, trace, seed, delimiter, ledger, progress, keep, own_history)
+        require_steps(self.document)
+        problem, settings = self.problem(), self.release_settings
+        steps, _ = self.steps(trace, delimiter)
+        others = settings.table.history == "others"
+        history = compare_history(self.document, self.folder, steps, others=others, own_history=own_history)
+        transition = settings.transitions.along(steps, Source(("release", "transition")))
+        seed = settings.table.seed if seed is None else seed
+        charged = self.ledger() if ledger is None and seed is None else ledger
+        if charged is not None:
+            require_budget(charged, self.policy.epsilon, len(steps.states))
+        started = start_trace(problem, self.policy, settings, self.settings, transition, seed, charged)
+
+        def collect(releases: Sequence[Release], finished: bool) -> ReleasedTrace:
+            made = (transition, settings.initial, seed is not None, finished, history)
+            return ReleasedTrace(self.title, settings.table.mechanism, tuple(releases), *made)
+
+        name = os.fspath(trace) if isinstance(trace, str | os.PathLike) else "trace"
+        return release_trace(started, steps.states, name, collect, None if charged is None else keep, progress)
 
     def ledger(self, wait: float = WAIT_S) -> Ledger | None:
         """Open the ledger of ``[ledger]``.

@@ -7,25 +7,24 @@ Times of rows and of the trace are compared before resampling, for the users tha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_truth
 from mechdesign.base._deadline import Deadline, ProgressCallback
 from mechdesign.base._errors import BudgetExceededError, InputError, InputWarning, SpecificationError
-from mechdesign.base._locks import WAIT_S
 from mechdesign.base._warnings import suppress_warnings, warn
 from mechdesign.certify._exact import exact_text
 from mechdesign.data._chain_counts import counts_of
 from mechdesign.data._layout import cell
-from mechdesign.data._states import States, Steps
+from mechdesign.data._states import Steps
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._grammar import ChainTable, Checkins, PriorTable, Trajectories
 from mechdesign.model._markov import MarkovChain, VaryingChain
@@ -177,50 +176,15 @@ def _is_counted(matrix: Path) -> bool:
     return named or counts_of(matrix) is not None
 
 
-class TraceSpecification(Protocol):
-    """The members of `mechdesign.specification.Specification` that the release of a trace uses."""
-
-    @property
-    def title(self) -> str: ...
-    @property
-    def document(self) -> Document: ...
-    @property
-    def folder(self) -> Path: ...
-    @property
-    def settings(self) -> SolveSettings: ...
-    @property
-    def policy(self) -> SpecifiedPolicy: ...
-    @property
-    def release_settings(self) -> ReleaseSettings: ...
-    def ledger(self, wait: float = WAIT_S) -> Ledger | None: ...
-    def problem(self) -> Problem: ...
-    def steps(self, trace: States, delimiter: str | None = None) -> tuple[Steps, tuple[str, ...]]: ...
-
-
 def release_trace(
-    given: TraceSpecification,
-    trace: States,
-    seed: int | None,
-    delimiter: str | None,
-    ledger: Ledger | None,
+    started: Trace,
+    states: Integers,
+    name: str,
+    collect: Callable[[Sequence[Release], bool], ReleasedTrace],
+    keep: Callable[[ReleasedTrace], None] | None,
     progress: ProgressCallback | None,
-    keep: Callable[[ReleasedTrace], None] | None = None,
-    own_history: bool = False,
 ) -> ReleasedTrace:
-    """Release a trace; see `Specification.release`."""
-    problem, settings = step_problem(given), given.release_settings
-    steps, _ = given.steps(trace, delimiter)
-    states = steps.states
-    history = compare_history(
-        given.document, given.folder, steps, others=settings.table.history == "others", own_history=own_history
-    )
-    transition = settings.transitions.along(steps, Source(("release", "transition")))
-    seed = settings.table.seed if seed is None else seed
-    charged = given.ledger() if ledger is None and seed is None else ledger
-    if charged is not None:
-        _require_budget(charged, given.policy.epsilon, len(states))
-    released = _start_trace(given, problem, settings, transition, seed, charged)
-    name = os.fspath(trace) if isinstance(trace, str | os.PathLike) else "trace"
+    """Release the states of a trace; `collect` takes the releases, and whether all states were released."""
     releases: list[Release] = []
     finished = False
     deadline = Deadline(progress=progress)
@@ -229,7 +193,7 @@ def release_trace(
             deadline.tell(f"step {step + 1} of {len(states)}")
             # After a step is charged, Ctrl-C waits until the step is stored.
             with deadline.keeping("keeping the steps released so far", at_once=False):
-                releases.append(_step(released, state, f"{name}, step {step}"))
+                releases.append(_step(started, state, f"{name}, step {step}"))
             mechanism = releases[-1].stage.fitted.mechanism
             # An interrupted solver returns its best channel, which is released as the last step.
             if isinstance(mechanism, Design) and mechanism.status is Status.INTERRUPTED:
@@ -240,56 +204,41 @@ def release_trace(
         if not releases:
             raise
     except Exception:
-        if releases and keep is not None and charged is not None:
+        if releases and keep is not None:
             # Steps that were charged must not be lost.
-            keep(_make_result(given, releases, transition, history, seed, finished=False))
+            keep(collect(releases, False))
         raise
-    return _make_result(given, releases, transition, history, seed, finished)
+    return collect(releases, finished)
 
 
-def _make_result(
-    given: TraceSpecification,
-    releases: Sequence[Release],
-    transition: MarkovChain | VaryingChain,
-    history: History,
-    seed: int | None,
-    finished: bool,
-) -> ReleasedTrace:
-    settings = given.release_settings
-    made = (transition, settings.initial, seed is not None, finished, history)
-    return ReleasedTrace(given.title, settings.table.mechanism, tuple(releases), *made)
-
-
-def step_problem(given: TraceSpecification) -> Problem:
-    """Return the problem of a step; raise `SpecificationError` for keys that a trace does not support."""
-    if given.document.observables is not None:
+def require_steps(document: Document) -> None:
+    """Raise `SpecificationError` for keys that a trace does not support."""
+    if document.observables is not None:
         raise SpecificationError(
             "observables", "is not supported for a trace, whose outputs are states", remedy="remove the table"
         )
-    problem = given.problem()
-    for index, requirement in enumerate(problem.requirements):
-        if index not in problem.graphs:
+    for index, table in enumerate(document.privacy):
+        if not isinstance(table, GraphPrivacyTable):
             raise SpecificationError(
                 f"privacy[{index}].kind",
                 "is not supported for a trace",
-                value=requirement.kind,
+                value=table.__struct_config__.tag,
                 bound='"graph"',
                 remedy="remove the table; instead of a threshold, join secrets by radius and distance",
             )
-    if given.policy.settings.support is not None:
+    if document.policy.support is not None:
         raise SpecificationError(
             "policy.support",
             "is not supported for a trace: the possible states of a step follow from the transitions and from delta",
             remedy="remove the key",
         )
-    if problem.objective != "expected":
+    if document.cost.objective != "expected":
         raise SpecificationError(
-            "cost.objective", "is not supported for a trace", value=problem.objective, bound='"expected"'
+            "cost.objective", "is not supported for a trace", value=document.cost.objective, bound='"expected"'
         )
-    return problem
 
 
-def _require_budget(ledger: Ledger, epsilon: Fraction, steps: int) -> None:
+def require_budget(ledger: Ledger, epsilon: Fraction, steps: int) -> None:
     """Raise `BudgetExceededError` unless all steps together are within the budget of the ledger."""
     release, pairs = f"a trace of {steps} steps", "any two states joined by an edge of the policy graph"
     for name, needed, left, budget in (
@@ -305,16 +254,16 @@ def _require_budget(ledger: Ledger, epsilon: Fraction, steps: int) -> None:
     ledger.check(release, pairs, epsilon=epsilon)
 
 
-def _start_trace(
-    given: TraceSpecification,
+def start_trace(
     problem: Problem,
+    policy: SpecifiedPolicy,
     settings: ReleaseSettings,
+    solver: SolveSettings,
     transition: MarkovChain | VaryingChain,
     seed: int | None,
     ledger: Ledger | None,
 ) -> Trace:
     """Return the trace before its first step; raise `SpecificationError` for keys that contradict each other."""
-    policy = given.policy
     assert problem.secrets is not None
     with Source().keys(ARGUMENTS):
         return Trace(
@@ -331,7 +280,7 @@ def _start_trace(
             within=policy.settings.within,
             snap=settings.table.snap is not False,
             cost=problem.cost,
-            settings=given.settings,
+            settings=solver,
             rng=seed,
             ledger=ledger,
         )

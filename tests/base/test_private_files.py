@@ -50,15 +50,14 @@ def test_private_files_and_folders_are_private_from_the_first_byte_on(tmp_path: 
 
     make_folder(tmp_path / "a" / "b", private=True)
     write_file(tmp_path / "a" / "b" / "c", parts(tmp_path / "a" / "b"), private=True)
-    replace_files(tmp_path / "d" / "e", {"f": b"1", "g": b"2"}, "g", private=True)
     assert seen == [0o600]
-    assert {mode(tmp_path / name) for name in ("a", "a/b", "d", "d/e")} == {0o700}
-    assert {mode(tmp_path / name) for name in ("a/b/c", "d/e/f", "d/e/g")} == {0o600}
+    assert {mode(tmp_path / name) for name in ("a", "a/b")} == {0o700}
+    assert {mode(tmp_path / name) for name in ("a/b/c",)} == {0o600}
     make_folder(tmp_path / "p" / "q")
     write_file(tmp_path / "p" / "q" / "r", [b"public"])
-    replace_files(tmp_path / "s", {"t": b"1"}, "t")
+    replace_files(tmp_path / "s", {"t": b"1", "u": b"2"}, "u")
     assert {mode(tmp_path / name) for name in ("p", "p/q", "s")} == {0o777 & ~umask}
-    assert {mode(tmp_path / name) for name in ("p/q/r", "s/t")} == {0o666 & ~umask}
+    assert {mode(tmp_path / name) for name in ("p/q/r", "s/t", "s/u")} == {0o666 & ~umask}
 
 
 @each_row("private", [False, True])
@@ -72,7 +71,7 @@ def test_a_write_keeps_the_mode_and_group_of_what_it_replaces(tmp_path: Path, ke
     path.chmod(kept)
     group = path.stat().st_gid
     write_file(path, [b"new"], private=private)
-    replace_files(tmp_path, {"a": b"newer"}, "a", private=private)
+    replace_files(tmp_path, {"a": b"newer"}, "a")
     assert (path.read_bytes(), mode(path), path.stat().st_gid) == (b"newer", kept, group)
 
 
@@ -141,7 +140,7 @@ def test_a_write_that_fails_leaves_file_and_mode(tmp_path: Path) -> None:
         write_file(path, parts(), private=True)
     assert (path.read_bytes(), mode(path), os.listdir(tmp_path)) == (b"old", 0o640, ["a"])
     with pytest.raises(ExportError):
-        replace_files(path / "below", {"b": b""}, "b", private=True)
+        replace_files(path / "below", {"b": b""}, "b")
 
 
 def test_a_fork_gets_a_lock_of_its_own(umask: int) -> None:
