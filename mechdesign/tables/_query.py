@@ -188,10 +188,11 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """A way to answer a query: its option in a plan, and the function that answers under the terms of a release."""
+    """A way to answer a query: its option in a plan, the function that answers, and further facts for the plan."""
 
     option: Option
     release: Callable[[Terms, Records], Any]
+    remarks: tuple[str, ...] = ()
 
 
 def best(ways: Sequence[Way]) -> Way:
@@ -341,7 +342,7 @@ class Query(Generic[R]):
     def _plan(self, policy: Policy, budget: Budget) -> Plan:
         question, ways = self.ask(policy), self._ways(policy, budget)
         options = tuple(way.option for way in ways)
-        return Plan.of(question.planned or question.what, question.count, policy, budget, options)
+        return Plan.of(question.planned or question.what, question.count, policy, budget, options, best(ways).remarks)
 
     def _release(self, terms: Terms, records: Records) -> Any:
         return best(self._ways(terms.policy, terms.budget)).release(terms, records)

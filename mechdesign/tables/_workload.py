@@ -25,7 +25,7 @@ from mechdesign.tables._domain import Domain
 from mechdesign.tables._linear_queries import LinearQueries, on_lattice, step_of
 from mechdesign.tables._policies._graphs import require_room
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._query import Option, Plan, Query, Question, Way, add_noise
+from mechdesign.tables._query import Option, Plan, Query, Question, Way, add_noise, best
 from mechdesign.tables._release import Release
 from mechdesign.tables._strategies._choice import WIDE, check_choice, check_strategy, choose
 from mechdesign.tables._strategies._strategy import Strategy
@@ -173,7 +173,7 @@ class Workload(LinearQueries, Query[Release]):
             return [add_noise(replace(question, what=what or self.phrase), budget)]
         found = self._find(policy, budget.law)
         answer = partial(found.answer, what=what, labels=labels)
-        return [Way(option, answer) for option in options_of(found, budget)]
+        return [Way(option, answer, (found.exact_part,)) for option in options_of(found, budget)]
 
     def _ways(self, policy: Policy, budget: Budget) -> list[Way]:
         if policy.constraints and self.kind != "auto":
@@ -184,9 +184,9 @@ class Workload(LinearQueries, Query[Release]):
         return self.ways(policy, budget)
 
     def _plan(self, policy: Policy, budget: Budget) -> Plan:
-        options = tuple(way.option for way in self._ways(policy, budget))
-        remarks = () if policy.constraints else (self._find(policy, budget.law).exact_part,)
-        return Plan.of(self.phrase, self.count, policy, budget, options, remarks)
+        ways = self._ways(policy, budget)
+        options = tuple(way.option for way in ways)
+        return Plan.of(self.phrase, self.count, policy, budget, options, best(ways).remarks)
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,6 +85,20 @@ def test_quantiles_take_what_their_plan_shows_as_the_best():
     assert (low.value, middle.value) == ("3", "3")
 
 
+def test_what_a_strategy_of_cumulative_counts_releases_exactly_is_said():
+    for budget in ({"epsilon": 1}, {"rho": 1}):
+        found = Cumulative().release([3, 12, 31], POLICIES["partition"], rng=1, **budget)
+        assert "strategy" in found.description.mechanism
+        assert "in the 4 components" in found.description.remarks[0]
+        for query in (Cumulative(), Histogram()):
+            assert found.description.remarks[0] in query.plan(POLICIES["partition"], **budget).remarks
+        # At the end of each block is an exact total.
+        assert found.linear[9::10].tolist() == pytest.approx([1, 2, 2, 3], abs=1e-6)
+    alone = Cumulative().release([3, 12, 31], Policy.partition(AGE, range(40)), rho=1)
+    assert (alone.rho, alone.answers[-1], "exact" in alone.description.remarks[0]) == (0, 3, True)
+    assert range_query(alone, 10, 19).interval() == (1, 1)
+
+
 def test_a_large_domain_has_no_strategies_but_where_no_mechanism_fits():
     wide = Domain({"age": range(257)})
     for query in (Histogram(), Cumulative()):

@@ -34,7 +34,7 @@ from mechdesign.tables._queries._cumulative_release import (
     require_cumulative,
 )
 from mechdesign.tables._queries._trees import RangeNoise, RangeTree, as_fanout, choose_tree, interval_about
-from mechdesign.tables._query import Option, Plan, Query, Way
+from mechdesign.tables._query import Option, Plan, Query, Way, best
 from mechdesign.tables._records import Records
 from mechdesign.tables._release import Release
 from mechdesign.tables._sensitivity._sensitivity import Sensitivity, of_cumulative_counts
@@ -52,9 +52,8 @@ _Noisy = Callable[[DiscreteLaplace, Integers], Integers]
 
 _MECHANISMS = ("ordered", "ordered-hierarchical", "hierarchical")
 _INFERENCE = (
-    "The ordered and hierarchical mechanisms end with isotonic regression, which never increases the total squared "
-    "error of the cumulative counts. The errors in the plan exclude the effect of isotonic regression. The limit does "
-    "not apply to isotonic regression, because it is not linear."
+    "Isotonic regression follows, which never increases the total squared error of the cumulative counts. The errors "
+    "in the plan exclude its effect. The limit does not apply to it, because it is not linear."
 )
 _PUBLIC = "The number of records is public and is released exactly."
 _BEFORE = "Standard errors and intervals are those of the unbiased estimates before isotonic regression."
@@ -122,24 +121,29 @@ class Cumulative(Query[Any]):
     def _plan(self, policy: Policy, budget: Budget) -> Plan:
         spans, ways = self.spans(policy.domain), self._ways(policy, budget)
         what = "cumulative histogram" if spans is None else "ranges of a cumulative histogram"
-        fitted = not policy.unbounded and not (policy.constraints and budget.epsilon is None)
-        remarks = (_PUBLIC, _INFERENCE) if fitted else ()
         queries = policy.domain.size if spans is None else len(spans)
-        return Plan.of(what, queries, policy, budget, tuple(way.option for way in ways), remarks)
+        return Plan.of(what, queries, policy, budget, tuple(way.option for way in ways), best(ways).remarks)
 
     def _ways(self, policy: Policy, budget: Budget) -> list[Way]:
         policy.domain.ordered_attribute("a cumulative histogram")
         require_room(policy.domain.size, "a cumulative histogram")
         spans, size = self.spans(policy.domain), policy.domain.size
-        ways = [
-            Way(Option(each.option, each.detail, _error(each, size, spans)), partial(self._measure, each))
-            for each in self._mechanisms(policy, budget)
-        ]
+        ways = []
+        for each in self._mechanisms(policy, budget):
+            option = Option(each.option, each.detail, _error(each, size, spans))
+            ways.append(Way(option, partial(self._measure, each), (_PUBLIC, _INFERENCE)))
         if self.mechanism != "auto" or (ways and (size > COMPARED or any(not way.option.error for way in ways))):
             return ways
         workload = self._workload(policy.domain)
         answered = workload.ways(policy, budget, "cumulative histogram" if spans is None else workload.phrase)
-        return ways + [replace(way, release=partial(self._answer, way)) for way in answered]
+        fitted = (_INFERENCE,) if self._is_fitted(policy) else ()
+        return ways + [
+            replace(way, release=partial(self._answer, way), remarks=way.remarks + fitted) for way in answered
+        ]
+
+    def _is_fitted(self, policy: Policy) -> bool:
+        """Return whether the answers of a strategy become monotone: all cumulative counts of public records."""
+        return not policy.unbounded and not policy.constraints and self.spans(policy.domain) is None
 
     def _workload(self, domain: Domain) -> RangeQueries:
         """Return the queries as a workload; repeated calls return the same workload, which keeps its strategies."""
@@ -185,10 +189,9 @@ class Cumulative(Query[Any]):
         return found + [tree for tree in trees if named in ("auto", tree.option)]
 
     def _answer(self, way: Way, terms: Terms, records: Records) -> Any:
-        """Release by a strategy or by independent noise; a strategy's counts of public records become monotone."""
-        policy = terms.policy
-        domain = policy.domain
-        if policy.unbounded or policy.constraints or self.spans(domain) is not None:
+        """Release by a strategy or by independent noise."""
+        domain = terms.policy.domain
+        if not self._is_fitted(terms.policy):
             return way.release(replace(terms, finish=lambda found: self._read_once(found, domain)), records)
         number, labels = int(records.histogram().sum()), value_labels(domain)
 
@@ -197,12 +200,11 @@ class Cumulative(Query[Any]):
             linear[-1], widths[-1] = number, 0.0
             answers = _fit_monotone(linear, number)
             low, high = interval_about(linear, widths, answers, number)
-            described = replace(
-                found.description,
-                mechanism=f"{found.description.mechanism}, then isotonic regression",
-                remarks=(_PUBLIC, _BEFORE),
-            )
-            errors = np.append(found.standard_errors[:-1], 0.0)
+            described, errors = found.description, np.append(found.standard_errors[:-1], 0.0)
+            if errors.any():
+                # The first remark names the totals that are released exactly.
+                used = f"{described.mechanism}, then isotonic regression"
+                described = replace(described, mechanism=used, remarks=(described.remarks[0], _BEFORE))
             factor = float((widths[errors > 0] / errors[errors > 0]).max(initial=0.0))
             shown = CumulativeRelease(
                 described, labels, answers, errors, low, high, linear=linear, records=number, factor=factor
