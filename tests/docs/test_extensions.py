@@ -59,7 +59,7 @@ def test_literals_lead_to_the_object_they_name() -> None:
 
 def test_other_literals_are_left_alone() -> None:
     others = (
-        *("verify", "design", "threshold", "find(name)", "Domain", "Domain(2)", "md.nothing", "mechdesign"),
+        *("verify", "design", "threshold", "Domain", "Domain(2)", "md.nothing", "mechdesign"),
         *("mechdesign.nothing.verify", "md.Ledger.nothing", "epsilon = 1", "--verify", "verify.json", "design.toml"),
         *("$ mechdesign verify", "Ledger spend", "Ledger.", ".Ledger.spend()x", "", " ", "1.5", "p(o|s)", "ln 2"),
         *("NotOurs", "md", "md."),

@@ -10,6 +10,7 @@ import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.synthesis.formats import FORMATS, Exported, Format, format_of, register
+from mechdesign.synthesis.formats import _registry as registry
 
 # --8<-- [start:format]
 
@@ -36,7 +37,7 @@ DOT = Format("dot", "a graph for Graphviz", (".dot", ".gv"), _dot, options=("thr
 def _registered() -> Iterator[None]:
     register(DOT)
     yield
-    del FORMATS["dot"]
+    del registry._FORMATS["dot"]
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,9 @@ Other packages add formats with `register`; `mechdesign export` then writes them
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
@@ -14,7 +16,9 @@ from mechdesign.synthesis.formats._geojson import GEOJSON
 from mechdesign.synthesis.formats._javascript import JS
 from mechdesign.synthesis.formats._plain import CSV, JSON, MPS, NPZ, PARQUET
 
-FORMATS: dict[str, Format] = {form.name: form for form in (CSV, JSON, NPZ, PARQUET, MPS, GEOJSON, JS)}
+_FORMATS: dict[str, Format] = {form.name: form for form in (CSV, JSON, NPZ, PARQUET, MPS, GEOJSON, JS)}
+
+FORMATS: Mapping[str, Format] = MappingProxyType(_FORMATS)
 """The formats of `mechdesign export`, by name."""
 
 
@@ -34,7 +38,7 @@ def register(form: Format) -> None:
     require_kind(form, Format, "format", "a Format")
     if form.name in FORMATS:
         raise InputError("format", "has a name that is taken", value=form.name, bound="another name")
-    FORMATS[form.name] = form
+    _FORMATS[form.name] = form
 
 
 def format_of(path: str | Path) -> Format:
