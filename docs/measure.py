@@ -174,7 +174,7 @@ def same_epsilon() -> Table:
     errors = {"planar Laplace, any point of the plane": 2 / epsilon}
     found = {item.name: item for item in baselines(asked)}
     errors |= {label: found[name].cost for name, label in names.items()}
-    least = made.certificate.expected_cost
+    least = made.certificate.cost
     values = {"optimal": least, "optimal, gap": made.certificate.relative_gap} | errors
     values |= {f"{label}, less": 1 - least / error for label, error in errors.items()}
     rows = [["**optimal channel**", f"**{least:.2f} km**", ""]]
@@ -212,8 +212,8 @@ def requirements() -> Table:
         with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
             made = md.design(each, tolerance=1e-3)
         revealed = len(made.certificate.revealed)
-        values |= {name: made.certificate.expected_cost, f"{name}, gap": made.certificate.relative_gap}
-        rows.append([name, f"{made.certificate.expected_cost:.2f} km", f"{revealed} of {len(each.prior)}"])
+        values |= {name: made.certificate.cost, f"{name}, gap": made.certificate.relative_gap}
+        rows.append([name, f"{made.certificate.cost:.2f} km", f"{revealed} of {len(each.prior)}"])
     return ["requirement", "mean error", "secrets that an answer reveals"], rows, values
 
 
@@ -223,7 +223,7 @@ def epsilons() -> Table:
     nothing = next(item.cost for item in baselines(town(1.0)) if item.name.startswith("no information"))
     for epsilon in (0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0):
         made = md.design(town(epsilon), tolerance=1e-4)
-        found = made.certificate.expected_cost
+        found = made.certificate.cost
         values |= {f"{epsilon:g}": found, f"{epsilon:g}, gap": made.certificate.relative_gap}
         factors = [f"{x:.3g}" if x < 1000 else f"{x:,.0f}" for x in np.exp(epsilon * np.array([0.5, 1.0, 2.0]))]
         rows.append([f"{epsilon:g} per km", *factors, f"{found:.2f} km", f"{1 - found / nothing:.0%}"])

@@ -93,13 +93,13 @@ problem
 #
 # One call. It solves a linear program, turns the result into a channel of integers (each row sums to exactly 2⁶²), checks
 # the requirements on those integers in exact arithmetic, and brackets the cost: the true optimum lies between `lower_bound`
-# and `expected_cost`. The solver is never trusted. The map shows the prior of the design.
+# and `cost`. The solver is never trusted. The map shows the prior of the design.
 
 # %%
 design = md.design(problem, tolerance=1e-7)
 certificate = design.certificate
 print(f"certificate holds: {certificate.holds}")
-print(f"expected cost:     {certificate.expected_cost:.6f} km, relative gap {certificate.relative_gap:.1e}")
+print(f"cost:              {certificate.cost:.6f} km, relative gap {certificate.relative_gap:.1e}")
 print(f"achieved ε:        {certificate.epsilon[0]:.6f} per km")
 print(f"best attack errs:  {certificate.distortion[0]:.6f} km on average")
 md.figures.prior(design)

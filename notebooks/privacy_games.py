@@ -45,7 +45,7 @@ for name, asked in (
     attack = md.attack.optimal(made[name].channel, prior, distance)
     certificate = made[name].certificate
     print(
-        f"{name:13} costs {certificate.expected_cost:.5f} (no channel less than {certificate.lower_bound:.5f}); "
+        f"{name:13} costs {certificate.cost:.5f} (no channel less than {certificate.lower_bound:.5f}); "
         f"the optimal attack errs by {attack.distortion:.3f} km"
     )
 
@@ -55,7 +55,7 @@ for name, asked in (
 
 # %%
 costs = {name: found.certificate for name, found in made.items()}
-dearer = max(costs["differential"].expected_cost, costs["distortion"].expected_cost)
+dearer = max(costs["differential"].cost, costs["distortion"].cost)
 assert costs["joint"].lower_bound > dearer
 say(
     f"The joint mechanism costs at least **{100 * (costs['joint'].lower_bound / dearer - 1):.1f} %** more than the dearer."

@@ -38,7 +38,7 @@ snapped = md.mechanisms.PlanarIsotropic(1, block, graph).channel(block).matrix
 best = md.design(md.Problem(md.Prior.uniform(9), distance, [md.GraphPrivacy(1, graph)])).certificate
 say(
     f"On 3 × 3 cells with ε = 1 snapped noise errs by **{(snapped * distance).sum(axis=1).mean():.3f}** cells, the "
-    f"least-cost channel by **{best.expected_cost:.3f}**, and no private channel by less than {best.lower_bound:.3f}."
+    f"least-cost channel by **{best.cost:.3f}**, and no private channel by less than {best.lower_bound:.3f}."
 )
 
 # %%

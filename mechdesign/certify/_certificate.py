@@ -96,7 +96,7 @@ class Certificate:
     >>> import mechdesign as md
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> certificate = md.design(problem).certificate
-    >>> certificate.holds, round(certificate.expected_cost, 6)
+    >>> certificate.holds, round(certificate.cost, 6)
     (True, 0.268941)
     """
 
@@ -137,7 +137,7 @@ class Certificate:
             name = f"{checked.kind} privacy"
             found.append((name, f"{checked.symbol} {checked.realised:.6g} of {checked.nominal}"))
         gap = f"{self.relative_gap:.2g}" if self.lower_bound > 0 or self.cost == 0 else "no bound"
-        found += [(f"{self.objective} cost", f"{self.cost:.6g}"), ("relative gap", gap)]
+        found += [("cost", f"{self.cost:.6g}"), ("relative gap", gap)]
         if self.revealed:
             more = ", …" if len(self.revealed) > _MAX_LISTED else ""
             secrets = "secret" if len(self.revealed) == 1 else "secrets"
@@ -275,7 +275,7 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
     >>> from mechdesign.certify import Evidence, Stated, certify
     >>> half = 1 << 61
     >>> stated = Stated.metric(Fraction(1), [[0, 1], [1, 0]])
-    >>> certify(Evidence([[half, half]] * 2, 62, [0.5, 0.5], [[0, 1], [1, 0]], "expected", (stated,))).expected_cost
+    >>> certify(Evidence([[half, half]] * 2, 62, [0.5, 0.5], [[0, 1], [1, 0]], "expected", (stated,))).cost
     0.5
     """
     checked: list[Checked] = []

@@ -317,11 +317,9 @@ def certificate_tables(
     def format_cost(value: float, write: Callable[[float], str] = at_most) -> str:
         return write(value) if measured is None else measured.with_root(value, write)
 
-    for name, value, counts in (
-        ("expected cost", certificate.expected_cost, certificate.objective == "expected"),
-        ("worst cost", certificate.worst_cost, certificate.objective == "worst"),
-    ):
-        how = " under a uniform prior" if stands_in and name == "expected cost" else " (minimised)" if counts else ""
+    for aim, value in (("expected", certificate.expected_cost), ("worst", certificate.worst_cost)):
+        name = f"cost ({aim})" if certificate.objective == aim else f"{aim} cost"
+        how = " under a uniform prior" if stands_in and aim == "expected" else ""
         costs.add_row(Text(name + how), Text(format_cost(value)))
     costs.add_row("no such channel costs less than", Text(format_cost(certificate.lower_bound, at_least)))
     reached = tolerance is None or certificate.relative_gap <= tolerance
@@ -340,6 +338,12 @@ def certificate_tables(
     if certificate.forbidden:
         costs.add_row("forbidden pairs of secret and answer", Text(str(certificate.forbidden)))
     yield costs
+
+
+def certificate_to_json(certificate: Certificate) -> dict[str, Any]:
+    """Return a certificate as JSON values, with the cost of its objective under the name "cost"."""
+    aim = f"{certificate.objective}_cost"
+    return {name.replace(aim, "cost"): value for name, value in certificate.to_json().items()}
 
 
 def show_verdict(found: Headline) -> None:

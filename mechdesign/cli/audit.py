@@ -368,7 +368,7 @@ def _show(found: Audit, stated: str | None, optimum: bool) -> None:
         facts.add_row("required ε", stated)
     facts.add_row("achieved (tight) ε", at_most(found.epsilon) if math.isfinite(found.epsilon) else "none holds")
     if found.cost is not None:
-        facts.add_row(f"{found.objective} cost", at_most(found.cost))
+        facts.add_row("cost", at_most(found.cost))
         if optimum and found.optimum is not None:
             facts.add_row("no channel with the tight ε costs less than", at_least(found.optimum))
     guesses = np.array_equal(found.error, distances.hamming(n))

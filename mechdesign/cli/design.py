@@ -18,6 +18,7 @@ from mechdesign.cli._console import (
     STOPPED,
     Text,
     certificate_tables,
+    certificate_to_json,
     load_pictures,
     output,
     progress,
@@ -123,7 +124,7 @@ def design(
     missing = _save(made, folder, report)
     say_private(made.problem, made.origin)
     if as_json:
-        click.echo(json.dumps(made.certificate.to_json(), indent=2))
+        click.echo(json.dumps(certificate_to_json(made.certificate), indent=2))
     else:
         _show(made, settings, certified - started, time.perf_counter() - started, folder)
         shown = example or (_DEFAULT if specification is None else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -17,6 +17,7 @@ from mechdesign.cli._arguments import memory_option, show_values_option
 from mechdesign.cli._console import (
     Text,
     certificate_tables,
+    certificate_to_json,
     output,
     say_json,
     say_note,
@@ -172,8 +173,8 @@ def inspect(folder: Path, page: Path | None, as_json: bool) -> None:
 
         write_output(page, [html(problem, design.channel, certificate, design.origin).encode()])
     if as_json:
-        found: dict[str, Any] = {"title": problem.title, **facts, "files": files, "certificate": certificate.to_json()}
-        say_json(found)
+        proved = certificate_to_json(certificate)
+        say_json({"title": problem.title, **facts, "files": files, "certificate": proved})
         return
     _show(problem, certificate, design.origin, facts, files)
     show_next({

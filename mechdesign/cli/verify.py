@@ -13,7 +13,7 @@ from mechdesign.base._errors import CertificateError, UnverifiedError
 from mechdesign.certify._bundle import Bundle, inspect
 from mechdesign.certify._memory import MEMORY_GIB
 from mechdesign.certify._verify import Verified, prove
-from mechdesign.cli._console import Text, certificate_tables, output, show_verdict, table
+from mechdesign.cli._console import Text, certificate_tables, certificate_to_json, output, show_verdict, table
 from mechdesign.synthesis._folders import require_design
 
 
@@ -41,7 +41,7 @@ def verify(folder: Path, as_json: bool, memory: float) -> None:
     found, verified = _prove_bundle(folder, as_json, memory)
     if as_json:
         certificate = verified.certificate
-        said = {**certificate.to_json(), "unproved": list(verified.unproved)}
+        said = {**certificate_to_json(certificate), "unproved": list(verified.unproved)}
         click.echo(json.dumps(said, indent=2))
         return
     output().print(f"{folder}: every claim verified.", style="green", soft_wrap=True)

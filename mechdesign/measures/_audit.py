@@ -138,7 +138,7 @@ class Audit:
     def _repr_html_(self) -> str:
         n, m = self.matrix.shape
         facts = [("secrets, observables", f"{n}, {m}"), ("tight ε", _write(self.epsilon))]
-        facts += [] if self.cost is None else [(f"{self.objective} cost", f"{self.cost:.4g}")]
+        facts += [] if self.cost is None else [("cost", f"{self.cost:.4g}")]
         names = [str(index) for index in range(n)] if self.secrets is None else self.secrets.labels
         for pair in self.worst_pairs(5):
             numbers = f"{pair.likely:.4g} against {pair.unlikely:.4g} for answer {pair.observable}"

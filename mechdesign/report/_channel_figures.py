@@ -75,7 +75,6 @@ def cost_picture(
     lower_bound: float | None,
     gap: float,
     references: Sequence[Reference] = (),
-    objective: str = "expected",
     unit: str = "",
     among: str = "",
 ) -> Figure:
@@ -111,7 +110,7 @@ def cost_picture(
     axes.set_xlim(0, 1.25 * largest)
     axes.xaxis.set_major_locator(round_ticks(6))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 4)))
-    axes.set_xlabel(f"{objective}{'-case' if objective == 'worst' else ''} cost" + (f" ({unit})" if unit else ""))
+    axes.set_xlabel("cost" + (f" ({unit})" if unit else ""))
     nothing = next((item.cost for item in references if item.name == NO_INFORMATION), None)
     headline(figure, _bracket(cost, lower_bound, gap, nothing, among))
     return figure

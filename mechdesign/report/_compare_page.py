@@ -138,16 +138,18 @@ def rows(designs: Sequence[ComparedDesign]) -> list[tuple[str, ...]]:
         return (name, *values, *last)
 
     certificates = [one.certificate for one in designs]
+    aims = {each.objective for each in certificates}
+    named = {aim: "cost" if aims == {aim} else f"{aim} cost" for aim in ("expected", "worst")}
     found = [
         line("secrets, observables", (f"{len(one.problem.prior)}, {one.problem.cost.shape[1]}" for one in designs)),
         line("holds", ("yes" if one.certificate.holds else "no" for one in designs)),
         line(
-            "expected cost",
+            named["expected"],
             (_cost(one, one.certificate.expected_cost) for one in designs),
             [each.expected_cost for each in certificates],
         ),
         line(
-            "worst cost",
+            named["worst"],
             (_cost(one, one.certificate.worst_cost) for one in designs),
             [each.worst_cost for each in certificates],
         ),
@@ -198,7 +200,7 @@ def _draw_costs(designs: Sequence[ComparedDesign]) -> dict[str, object] | None:
     if compared is None or not finite or _find_difference_of_costs(designs):
         return None
     axis, values = compared
-    cost = f"{designs[0].certificate.objective} cost{in_unit(cost_measure(designs[0].problem).unit)}"
+    cost = f"cost{in_unit(cost_measure(designs[0].problem).unit)}"
     points = [
         DesignPoint(one.name, value, one.certificate.cost, one.certificate.lower_bound)
         for one, value in zip(designs, values, strict=True)

@@ -118,7 +118,7 @@ def costs(design: Design) -> Figure:
         >>> import mechdesign as md
         >>> problem = md.Problem([0.75, 0.25], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
         >>> costs(md.design(problem)).axes[0].get_xlabel()
-        'expected cost'
+        'cost'
     """
     require_kind(design, Design, "design", "a Design")
     from mechdesign.measures._baselines import baselines, reference_costs
@@ -131,7 +131,6 @@ def costs(design: Design) -> Figure:
         proved.lower_bound,
         proved.relative_gap,
         reference_costs(problem, baselines(problem)),
-        proved.objective,
         cost_measure(problem).unit,
         " between these anchors" if problem.point_bounds else "",
     )

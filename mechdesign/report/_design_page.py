@@ -70,7 +70,6 @@ def html(
         "costs": list(_costs(problem, certificate, _stands_in(origin))),
         "stands_in": _stands_in(origin),
         "compared": side_by_side(problem, channel, certificate, compared),
-        "objective": problem.objective.capitalize(),
         "proved": describe_proof(problem, certificate),
         "stated": list(list_unproved(problem, origin)),
         "specification": origin.specification if origin is not None else "",
@@ -180,10 +179,10 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> dict[str, objec
 
 def _costs(problem: Problem, certificate: Certificate, stands_in: bool) -> Iterator[tuple[str, str]]:
     found, aim = cost_measure(problem), certificate.objective
-    how = ", under a uniform prior" if stands_in else ", minimised" if aim == "expected" else ""
-    yield f"Expected cost{how}", _cost(certificate.expected_cost, found)
-    yield "Worst cost" + (", minimised" if aim == "worst" else ""), _cost(certificate.worst_cost, found)
-    yield f"Lower bound of the {aim} cost", _cost(certificate.lower_bound, found, up=False)
+    how = ", under a uniform prior" if stands_in else ""
+    yield ("Cost (expected)" if aim == "expected" else "Expected cost") + how, _cost(certificate.expected_cost, found)
+    yield "Cost (worst)" if aim == "worst" else "Worst cost", _cost(certificate.worst_cost, found)
+    yield "Lower bound of the cost", _cost(certificate.lower_bound, found, up=False)
     yield "Relative gap", power(certificate.relative_gap)
     if certificate.forbidden:
         yield "Forbidden pairs of secret and answer", f"{certificate.forbidden} of {problem.cost.size}"
@@ -240,8 +239,7 @@ def _pictures(
         ),
         figure(
             draw(
-                plot.cost_picture, certificate.cost, *proved_gap, references, certificate.objective,
-                cost_measure(problem).unit,
+                plot.cost_picture, certificate.cost, *proved_gap, references, cost_measure(problem).unit,
             ),
             "cost", "Cost",
         ),

@@ -120,11 +120,10 @@ def sweep_picture(
     chosen: SweepLayout,
     unit: str = "",
     names: Mapping[str, str] = MappingProxyType({}),
-    cost: str = "cost",
 ) -> Figure:
     """Show the cost of each row; rows without a cost are crosses at the bottom of their panel.
 
-    `names` are names of swept keys, which replace their paths, and `cost` is the name of the cost.
+    `names` are names of swept keys, which replace their paths.
     """
     first = _positions([row.values[chosen.first] for row in rows])
     panels = list(dict.fromkeys(_value(row, chosen.panels) for row in rows))[:_MOST_PANELS]
@@ -151,7 +150,7 @@ def sweep_picture(
         panel.tick_params(axis="x", labelbottom=True)
         panel.set_xlabel(clip(names.get(chosen.first, chosen.first), 40))
     _scale(axes[0, 0], rows, first)
-    figure.supylabel(f"{cost}{in_unit(unit)}", fontsize=9)
+    figure.supylabel(f"cost{in_unit(unit)}", fontsize=9)
     if legend:
         handles = [
             axes[0, 0].plot(
@@ -346,16 +345,8 @@ def _picture(sweep: Sweep, rows: Sequence[Row]) -> dict[str, object]:
         "Each point is a design; its numbers appear under the pointer. A bar extends down to the proved lower bound if "
         "the gap is visible. Hollow points were stopped by a limit, and crosses have no channel."
     )
-    draw = functools.partial(sweep_picture, rows, chosen, unit, name_keys(sweep), _find_cost_name(sweep))
+    draw = functools.partial(sweep_picture, rows, chosen, unit, name_keys(sweep))
     return figure(draw, "costs", "Cost of each design", caption, hints(rows, list(sweep.values)))
-
-
-def _find_cost_name(sweep: Sweep) -> str:
-    """Return the name of the cost: "expected cost" or "worst cost", or "cost" if the objective is swept."""
-    if any(key == "cost" or key.startswith("cost.objective") for key in sweep.values):
-        return "cost"
-    table = sweep.tables.get("cost")
-    return f"{table.get('objective', 'expected') if isinstance(table, Mapping) else 'expected'} cost"
 
 
 def _describe_costs(sweep: Sweep, rows: Sequence[Row]) -> str:
@@ -375,7 +366,7 @@ def _describe_costs(sweep: Sweep, rows: Sequence[Row]) -> str:
     first, last = min(float(value) for value, *_ in found), max(float(value) for value, *_ in found)
     symbol, _, per = name.partition(" per ")
     behind = f" per {per}" if per else ""
-    said = f"The {_find_cost_name(sweep)} is {costs_at(first)} at {symbol} = {short(first)}{behind}"
+    said = f"The cost is {costs_at(first)} at {symbol} = {short(first)}{behind}"
     said += f", and {costs_at(last)} at {symbol} = {short(last)}{behind}" if last > first else ""
     gaps = [float(row.values["relative_gap"]) for *_, row in found if _is_number(row.values.get("relative_gap"))]
     return f"{said}. The largest proved gap is {relative(max(gaps))}." if gaps else f"{said}."

@@ -505,7 +505,7 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     ... ''')
     >>> specification.problem()
     Problem(2 secrets, 2 observables, expected cost; metric)
-    >>> round(specification.design().certificate.expected_cost, 6)
+    >>> round(specification.design().certificate.cost, 6)
     0.24974
     """
     return replace(from_tables(tables_of(text), base_folder), text=text)

@@ -380,15 +380,13 @@ def warn_if_wide(made: Design, settings: SolveSettings) -> Design:
     """Return the design; if its gap exceeds the tolerance and 2 %, issue a `BracketWarning` that states its bracket."""
     if _is_wide(made, settings):
         certificate = made.certificate
-        worst = certificate.objective == "worst"
-        cost = certificate.worst_cost if worst else certificate.expected_cost
         gap = certificate.relative_gap
         proved = f"{gap:.2g} of the cost" if gap < 1 else "the whole cost, since there is no positive lower bound"
         what, remedy = _WIDE.get((settings.rows, made.status), (made.status, "Allow more time or steps"))
         warn(
             f"{what}: the least cost lies between {certificate.lower_bound:.6g} "
-            f"and {cost:.6g}, a bracket of {proved}; the tolerance is {settings.tolerance:.3g}. The privacy guarantee "
-            f"does not depend on it. {remedy}",
+            f"and {certificate.cost:.6g}, a bracket of {proved}; the tolerance is {settings.tolerance:.3g}. The "
+            f"privacy guarantee does not depend on it. {remedy}",
             BracketWarning,
             stacklevel=4,
         )

@@ -64,10 +64,19 @@ def test_the_default_is_a_small_city_and_needs_no_numba() -> None:
     well("verify", "mechanism")
 
 
-def test_json_is_the_certificate_and_nothing_else(spec: Path) -> None:
-    printed = json.loads(well("design", spec, "--json", "--no-report", "-o", "out").stdout)
-    assert printed["holds"] is True
-    assert printed == json.loads(Path("out/certificate.json").read_text())["certificate"]
+def test_json_is_the_certificate_with_the_cost_of_the_objective_under_one_name(spec: Path) -> None:
+    for aim in ("expected", "worst"):
+        text = spec.read_text().replace("[cost]", f'[cost]\nobjective = "{aim}"')
+        Path("aimed.toml").write_text(text)
+        printed = json.loads(well("design", "aimed.toml", "--json", "--no-report", "-o", aim).stdout)
+        assert (printed["holds"], printed["objective"]) == (True, aim)
+        found = json.loads(Path(aim, "certificate.json").read_text())["certificate"]
+        assert printed["cost"] == found[f"{aim}_cost"]
+        printed |= {f"{aim}_{name}": printed.pop(name) for name in ("cost", "cost_text")}
+        assert printed == found
+        again = json.loads(well("verify", aim, "--json").stdout)
+        assert again["cost"] == found[f"{aim}_cost"]
+        assert f"{aim}_cost" not in again
 
 
 def test_options_count_more_than_the_specification() -> None:
@@ -237,7 +246,7 @@ def test_a_design_is_written_although_its_report_cannot_be_drawn(spec: Path, mon
     assert done.exit_code == 2
     assert "the design in out is complete; only additional files, such as a page, are missing" in done.stderr
     assert "(nothing can be drawn)" in done.stderr
-    assert "expected cost" in done.stdout
+    assert "cost (expected)" in done.stdout
     assert md.verify("out").holds
     with pytest.raises(ReportError):
         md.save(md.read_spec(spec).design(), "python")

@@ -20,6 +20,7 @@ from mechdesign.certify import _verify as verify
 def test_what_is_proved_and_what_is_not(made: Path) -> None:
     found = json.loads(well("verify", made, "--json").stdout)
     unproved = found.pop("unproved")
+    found |= {"expected_cost": found.pop("cost"), "expected_cost_text": found.pop("cost_text")}
     assert found == json.loads((made / "certificate.json").read_text())["certificate"]
     assert unproved == [
         "labels and places in channel.npz: observables, secrets, secrets_points",

@@ -59,7 +59,7 @@ def test_the_sections_and_numbers_of_a_page():
         assert (achieved <= proved) if checked.at_least else (achieved >= proved), checked.kind
         assert abs(achieved - proved) <= proved / 100
         assert (str(checked.nominal) in row[0].split()[-1], row[2]) == (True, "holds")
-    cost = Fraction(shown["Expected cost, minimised"][0].split()[0])
+    cost = Fraction(shown["Cost (expected)"][0].split()[0])
     assert found.cost <= cost <= found.cost * 1.001
     worst = float((problem.cost * made.matrix).sum(axis=1).max())
     assert worst <= float(shown["Worst cost"][0].split()[0]) <= worst * 1.001
