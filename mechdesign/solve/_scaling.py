@@ -13,7 +13,8 @@ from mechdesign.solve._linear import LinearProgram
 
 # If all numbers are between the inverse of this power of two and the power, no unit changes but to raise small numbers.
 _ORDINARY_EXPONENT = 30
-# Solvers refuse larger coefficients; a fit gives such numbers if others are next to 0, such as 1e-300.
+# Solvers refuse coefficients above this power of two, and drop those below its inverse. A fit that leaves such
+# coefficients, or bounds that are further apart, because a row has 1e-300 beside 1, is not used.
 _LARGEST_EXPONENT = 45
 _UNIT_ITERATIONS = 1000
 
@@ -69,7 +70,10 @@ def scale(program: LinearProgram) -> Scaled:
         units = _fit_units(of_row, of_column, coefficients, row_bounds, bounds, costs)
         fitted = coefficients + units[of_column]
         shifts = _find_shift(fitted, of_row, program.rows, lowest)
-        if np.max((fitted + shifts[of_row])[present], initial=0.0) <= _LARGEST_EXPONENT:
+        sides = np.concatenate([(row_bounds + shifts).ravel(), (bounds - units).ravel()])
+        sides = sides[~np.isnan(sides)]
+        apart = np.max(sides, initial=-np.inf) - np.min(sides, initial=np.inf)
+        if np.max(np.abs(fitted + shifts[of_row])[present], initial=apart / 2) <= _LARGEST_EXPONENT:
             rows, columns = shifts, units
         else:
             rows = _find_shift(coefficients, of_row, program.rows, lowest)

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import mechdesign as md
 from mechdesign.solve import Answer, LinearProgram, Options, Status, find, measure, residuals, solve
 from mechdesign.solve._scaling import scale
 
@@ -207,6 +208,17 @@ def test_data_of_one_program_of_very_different_sizes() -> None:
                 name,
                 solver,
             )
+
+
+def test_secrets_that_hardly_occur_leave_the_units_of_others_alone() -> None:
+    """The floor has 1e-280 beside 1, which no units bring together."""
+    places = md.Domain.from_points([[0.0, 0.0], [1.0, 0.0], [40.0, 40.0]])
+    distance = md.distances.euclidean(places)
+    requirements = [md.ThresholdPrivacy(1, distance, 0.5), md.DistortionPrivacy("0.2", distance)]
+    problem = md.Problem(np.array([0.5, 0.5, 1e-280]), distance, requirements)
+    for solver in ("highs-simplex", "scipy"):
+        made = md.design(problem, solver=solver, rows="all", isolated="release")
+        assert made.certificate.cost == pytest.approx(0.2, rel=1e-9), solver
 
 
 def test_solvers_that_report_what_is_not_so(monkeypatch: pytest.MonkeyPatch) -> None:
