@@ -327,11 +327,18 @@ def _reach_by(attribute: Attribute, theta: object) -> Integers | None:
     require_room(attribute.size, "a threshold of an attribute")
     numbers = np.arange(attribute.size)
     remedy = "leave the attribute out of theta: it may then change to any value"
-    if not _is_next(theta) and not exact(theta, path):
-        return numbers
     if _is_next(theta):
-        _require_ascending(attribute, path, remedy)
+        _require_ascending([attribute], path, remedy)
         return np.minimum(numbers + 1, attribute.size - 1)
+    try:
+        limit = exact(theta, path)
+    except InputError as error:
+        bound = 'a number of at least 0, or "next"'
+        raise InputError(path, error.problem, value=theta, bound=bound) from error
+    if not limit:
+        return numbers
+    if limit < 0:
+        raise InputError(path, "is negative", value=theta, bound=">= 0")
     positions, steps, _ = _measure(theta, [attribute], path, remedy)
     return reach_within(positions[0], steps)
 
@@ -347,10 +354,16 @@ def _change_by(name: str, theta: object) -> str:
 
 
 def _threshold(domain: Domain, theta: object) -> SecretGraph:
-    remedy = (
-        'use the policy "attribute" with a threshold for each numeric attribute, such as theta = {"age": 5}; it also '
-        "protects the other attributes"
-    )
+    if isinstance(theta, Mapping):
+        bound = "one number, for the sum of the differences of all attributes"
+        remedy = 'use the policy "attribute", which limits each attribute on its own'
+        raise InputError("theta", "is a mapping", value=dict(theta), bound=bound, remedy=remedy)
+    numeric = [each.name for each in domain.attributes if each.numeric]
+    if len(numeric) == 1:
+        remedy = f'use the policy "attribute" with a threshold for {numeric[0]}; it also protects the other attributes'
+    else:
+        # The policy "attribute" would leave out the pairs that differ in several numeric attributes.
+        remedy = 'use the policy "graph" with the pairs of values to protect, or "full", which protects all pairs'
     positions, steps, unit = _measure(theta, domain.attributes, "theta", remedy)
     phrase = f"from one value to another at a distance of at most {exact_text(exact(theta))} in "
     phrase += " + ".join(domain.names)
@@ -364,16 +377,13 @@ def _measure(
 ) -> tuple[tuple[Integers, ...], int, Fraction]:
     """Return the values of attributes and the threshold at `path` as multiples of a common unit, and the unit."""
     limit = exact(theta, path)
-    for attribute in attributes:
-        _require_ascending(attribute, path if path != "theta" else f"domain[{attribute.name!r}]", remedy)
+    _require_ascending(attributes, path, remedy)
     unit = Fraction(1, math.lcm(*(attribute.unit.denominator for attribute in attributes)))
     positions = tuple(_scale_positions(attribute, unit, len(attributes)) for attribute in attributes)
     diameter = sum(int(axis[-1] - axis[0]) for axis in positions)
     gaps = [int(np.diff(axis).min()) for axis in positions if len(axis) > 1]
     if limit <= 0:
         raise InputError(path, "is not positive", value=theta, bound="> 0")
-    if not gaps:
-        raise InputError(path, "is a distance between values, of which there is only one", bound="two values or more")
     within = _reach(limit, theta, [value for attribute in attributes for value in _ends(attribute)])
     if within < min(gaps) * unit:
         least = exact_text(min(gaps) * unit)
@@ -384,14 +394,19 @@ def _measure(
     return positions, min(int(within / unit), diameter), unit
 
 
-def _require_ascending(attribute: Attribute, path: str, remedy: str) -> None:
-    if not attribute.ascending:
-        raise InputError(
-            path,
-            "is not in ascending order" if attribute.numeric else "is not a numeric attribute",
-            bound="numbers in ascending order for a distance threshold",
-            remedy=remedy,
-        )
+def _require_ascending(attributes: Sequence[Attribute], path: str, remedy: str) -> None:
+    """Raise `InputError` unless the values are ascending numbers, at least two in some attribute."""
+    for each in attributes:
+        if not each.ascending:
+            problem = "is not in ascending order" if each.numeric else "is not a numeric attribute"
+            raise InputError(
+                path,
+                f"needs an order, but {each.name} {problem}",
+                bound="numbers in ascending order for a distance threshold",
+                remedy=f"list the values of {each.name} in ascending order" if each.numeric else remedy,
+            )
+    if all(each.size == 1 for each in attributes):
+        raise InputError(path, "is a distance between values, of which there is only one", bound="two values or more")
 
 
 def _scale_positions(attribute: Attribute, unit: Fraction, count: int) -> Integers:

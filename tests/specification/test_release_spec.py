@@ -274,7 +274,10 @@ POLICIES = [
     ),
 ]
 POLICIES_OF_TWO = [
-    ('policy = { kind = "threshold", theta = 1 }', "policy.kind['sex']", "also protects the other attributes"),
+    ('policy = { kind = "threshold", theta = 1 }', "policy.theta", "also protects the other attributes"),
+    ('policy = { kind = "threshold", theta = { age = 1 } }', "policy.theta", 'the policy "attribute"'),
+    ('policy = { kind = "attribute", theta = { age = "Next" } }', "policy.theta.age", '"next"'),
+    ('policy = { kind = "attribute", theta = { age = -1 } }', "policy.theta.age", ">= 0"),
     ('policy = { kind = "attribute", theta = 1 }', "policy.theta", "a mapping"),
     ('policy = { kind = "attribute", theta = { ages = 1 } }', "policy.theta.ages", "one of age, sex"),
     ('policy = { kind = "attribute", theta = { age = 0.5 } }', "policy.theta.age", "at least 1"),

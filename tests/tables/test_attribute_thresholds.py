@@ -162,13 +162,27 @@ def test_neighbouring_values_take_the_ordered_mechanism():
     assert md.tables.Cumulative().plan(policy, epsilon=1).taken.name == "ordered"
 
 
-def test_the_remedy_for_other_attributes_protects_them():
-    with pytest.raises(InputError, match="a threshold for each numeric attribute") as refused:
-        Policy.threshold(PEOPLE, 5)
-    assert "also protects the other attributes" in refused.value.remedy
-    edges = Policy.attribute(Domain({"age": range(3), "dx": ["a", "b"]}), theta={"age": 1}).secret_graph.edges()
-    # All pairs of ages within 1 at the same diagnosis, and both diagnoses at the same age.
-    assert sorted(map(tuple, edges.tolist())) == [(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (3, 5), (4, 5)]
+def test_the_remedy_of_a_threshold_protects_every_pair_that_it_asks_for():
+    def near(x, y):
+        return sum(abs(a - b) for a, b in zip(x, y, strict=True) if not isinstance(a, str)) <= 3
+
+    text = {"sex": ["f", "m"]}
+    for numbers in ({}, {"x": range(4)}, {"x": range(4), "y": range(4)}):
+        domain = Domain(numbers | text)
+        with pytest.raises(InputError, match="sex is not a numeric attribute") as refused:
+            Policy.threshold(domain, 3)
+        named = [kind for kind in ("attribute", "graph", "full") if f'"{kind}"' in refused.value.remedy]
+        assert named == (["attribute"] if len(numbers) == 1 else ["graph", "full"]), numbers
+        theta = dict.fromkeys(numbers, 3) if len(numbers) == 1 else None
+        policy = Policy.attribute(domain, theta=theta) if named == ["attribute"] else Policy.full(domain)
+        kept = {tuple(edge) for edge in policy.secret_graph.edges().tolist()}
+        values = [domain.value(index) for index in range(domain.size)]
+        for a, b in edges_by_rule(values, lambda x, y: x[-1] == y[-1] and near(x, y)):
+            assert tuple(sorted((int(a), int(b)))) in kept, (numbers, values[a], values[b])
+    for kind, given in (("attribute", {"x": 1}), ("ascending order", 1)):
+        with pytest.raises(InputError) as refused:
+            Policy.threshold(Domain({"x": [2, 1]}), given)
+        assert kind in refused.value.remedy
 
 
 def test_large_domains_need_no_list_of_values():

@@ -129,18 +129,17 @@ def test_policies() -> None:
             "theta": [
                 *[lambda theta=theta: Policy.threshold(FIVE, theta) for theta in (0, -1, 0.5, 6, 5.1, NAN, True)],
                 *each(attribute, 5, "next", ["age"], ({"age": 0, "sex": 0},)),
-                *each(threshold, Domain({"x": [2]})),
+                *each(threshold, Domain({"x": [2]}), MIXED, SEX, Domain({"x": [2, 1]})),
+                lambda: Policy.threshold(FIVE, {"x": 1}),  # type: ignore[arg-type]
             ],
             "theta['age']": each(attribute, *(({"age": theta},) for theta in wrong)),
             "theta['sex']": each(attribute, ({"sex": 1},), ({"sex": "next"},)),
             "theta['height']": each(attribute, ({"height": 1},)),
             "theta['x']": [
                 *each(attribute, *(({"x": theta}, Domain({"x": [2, 1]})) for theta in (1, "next"))),
-                *each(attribute, ({"x": 1}, Domain({"x": [2], "y": [1, 2]}))),
+                *each(attribute, *(({"x": theta}, Domain({"x": [2], "y": [1, 2]})) for theta in (1, "next"))),
             ],
             "domain": each(Policy.full, ({"x": [1]},)),
-            "domain['sex']": each(threshold, MIXED, SEX),
-            "domain['x']": each(threshold, Domain({"x": [2, 1]})),
             "labels": [lambda labels=labels: Policy.partition(FIVE, labels) for labels in ([0, 1], "01234", 7)],
             "labels[4]": [lambda: Policy.partition(FIVE, [0, 1, 2, 3, NAN])],
             "graph[0]": [
@@ -156,6 +155,9 @@ def test_policies() -> None:
     )
     with pytest.raises(InputError, match="unbounded=True"):
         Policy.graph(FIVE, [(None, 2)])
+    for theta, words in (("Next", '"next"'), (-1, "must be >= 0"), (None, '"next"')):
+        with pytest.raises(InputError, match=words):
+            attribute({"age": theta})
 
 
 def test_constraints() -> None:
