@@ -272,7 +272,8 @@ class Query(Generic[R]):
             rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
             positions: the indices of the records' values, instead of `data`.
             counts: the number of records with each value, instead of `data`: an array of shape (|T|,), or a mapping
-                or series whose names are the values. With several attributes, a name is a tuple.
+                or series whose names are the values. With several attributes, a name is a tuple, in the order of the
+                attributes or of the named levels of a series' index.
             rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
                 system's randomness.
             ledger: a `mechdesign.Ledger`, or the part of one that `part_of` returns; it is charged before any noise is

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arrays import Integers, as_array
 from mechdesign.base._errors import InputError
@@ -79,10 +79,10 @@ class Records:
 def _read_counts(domain: Domain, counts: Any) -> Integers:
     """Return given counts in the order of the values; names travel: a mapping or series is read by its names."""
     if isinstance(counts, Mapping) or (hasattr(counts, "items") and hasattr(counts, "index")):
-        counts = _order_by_name(domain, list(counts.items()))
-    array = as_array(counts, "counts")
+        counts = _order_by_name(domain, list(counts.items()), _levels(domain, counts))
+    bound = f"one count for each of the {domain.size} values, of shape ({domain.size},)"
+    array = _as_array(counts, bound)
     if array.shape != (domain.size,):
-        bound = f"one count for each of the {domain.size} values, of shape ({domain.size},)"
         raise InputError("counts", "have the wrong shape", value=array.shape, bound=bound)
     if array.dtype.kind not in "iuf":
         raise InputError("counts", f"are of type {array.dtype}", bound="integers")
@@ -98,14 +98,47 @@ def _read_counts(domain: Domain, counts: Any) -> Integers:
     return array.astype(np.int64)
 
 
-def _order_by_name(domain: Domain, counts: list[tuple[Any, Any]]) -> list[Any]:
+def _as_array(counts: Any, bound: str) -> NDArray[Any]:
+    if isinstance(counts, list | tuple):
+        for place, count in enumerate(counts):
+            # NumPy would read a truth value among integers as 0 or 1.
+            if isinstance(count, bool | np.bool_):
+                raise InputError(f"counts[{place}]", "is a truth value", value=count, bound="an integer")
+    try:
+        return as_array(counts, "counts")
+    except ValueError as error:
+        raise InputError("counts", f"are not an array ({error})", bound=bound) from error
+
+
+def _levels(domain: Domain, counts: Any) -> list[int]:
+    """Return the place of each attribute in the names of the counts; a series may name the levels of its index."""
+    given = getattr(getattr(counts, "index", None), "names", ())
+    names = [str(name) for name in given]
+    if all(name is None for name in given):
+        return list(range(len(domain.names)))
+    if sorted(names) != sorted(domain.names):
+        bound = f"a level for each of {', '.join(domain.names)}"
+        raise InputError("counts", "have an index with other levels", value=names, bound=bound)
+    return [names.index(name) for name in domain.names]
+
+
+def _order_by_name(domain: Domain, counts: list[tuple[Any, Any]], levels: list[int]) -> list[Any]:
     if len(counts) != domain.size:
         bound = f"a count for each of the {domain.size} values, 0 for a value that no record has"
         raise InputError("counts", "have the wrong length", value=len(counts), bound=bound)
     found: list[Any] = [None] * domain.size
     for name, count in counts:
-        place = find_position(domain, name, "counts")
+        entries = name if isinstance(name, tuple) else (name,)
+        ordered = tuple(entries[level] for level in levels) if len(entries) == len(levels) else entries
+        place = find_position(domain, ordered, "counts")
+        if any(map(_is_only_truth, ordered, domain.value(place))):
+            raise InputError("counts", "name a value by a truth value", value=name, bound="the value itself")
         if found[place] is not None:
             raise InputError("counts", "name a value twice", value=name, bound="one count for each value")
         found[place] = count
     return found
+
+
+def _is_only_truth(given: object, value: object) -> bool:
+    """Return whether a truth value is given for a value that is none, although the two are equal."""
+    return isinstance(given, bool | np.bool_) and not isinstance(value, bool | np.bool_)

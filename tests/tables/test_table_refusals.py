@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import networkx as nx
@@ -526,6 +528,11 @@ def test_counts_and_the_one_way_to_release() -> None:
                 *each_of({17: 5, 17.5: 0, 19: 2}, np.ma.array([5, 0, 2], mask=[0, 1, 0]), [True, False, True]),
                 *each_of(["5", "0", "2"], [None, 1, 2], [1j, 0, 2], [2**61, 2**61, 0], [0, 0, 0]),
                 *each_of({("f", 17): 1}, dict.fromkeys(range(6), 1), [1] * 5, policy=pairs),
+                # A ragged list, truth values, and a series with other levels.
+                *each_of([[1, 2], [3], 4], [5, True, 2], {17: 5, 18: False, 19: 2}, Counts(good, ["years"])),
+                *each_of({True: 1, 0: 2}, {0: 2, True: 1}, policy=Policy.full(Domain({"age": range(2)}))),
+                *each_of({True: 1, 0: 2}, policy=Policy.full(Domain({"age": [0, 1]}))),
+                *each_of(Counts(dict.fromkeys(itertools.product(range(17, 20), "fm"), 1), ["age", None]), policy=pairs),
                 lambda: B.Cumulative().release(policy=policy, counts=[0, 0, 0], epsilon=1),
                 lambda: B.Histogram().plan(policy, epsilon=1, counts=[1, 2]),
                 lambda: B.Histogram().plan(policy, epsilon=1, counts=[0, 0, 0]),
@@ -550,9 +557,18 @@ def test_counts_and_the_one_way_to_release() -> None:
     )
 
 
+class Counts(dict[Any, Any]):
+    """Counts with the interface of a series: `items`, and an index whose levels have names."""
+
+    def __init__(self, counts: Any, names: list[str | None]) -> None:
+        super().__init__(counts)
+        self.index = SimpleNamespace(names=names)
+
+
 def test_counts_travel_by_their_names() -> None:
     three, two = Domain({"age": range(17, 20)}), Domain({"age": range(17, 19), "sex": ["f", "m"]})
     table = {"age": [17, 17, 19], "sex": ["f", "m", "f"]}
+    bits, crossed = Domain({"a": range(2), "b": range(2)}), {(0, 0): 0, (0, 1): 0, (1, 0): 2, (1, 1): 1}
     named = {(17, "m"): 1, (17, "f"): 1, (18, "f"): 0, (18, "m"): 2}
     for query, policy, data, counts in (
         (B.Histogram(), Policy.full(three), table["age"], [2, 0, 1]),
@@ -563,6 +579,11 @@ def test_counts_travel_by_their_names() -> None:
         (B.prefixes(3), Policy.full(three), table["age"], [2, 0, 1]),
         (B.KMeans(1, iterations=2, initial=[[18]]), Policy.full(three), table["age"], [2, 0, 1]),
         (B.Histogram(), Policy.full(two), [(17, "f"), (18, "m"), (17, "m"), (18, "m")], named),
+        (B.Histogram(), Policy.full(bits), [(0, 1), (0, 1), (1, 1)], Counts(crossed, ["b", "a"])),
+        (B.Histogram(), Policy.full(bits), [(1, 0), (1, 0), (1, 1)], Counts(crossed, ["a", "b"])),
+        (B.Histogram(), Policy.full(bits), [(1, 0), (1, 0), (1, 1)], Counts(crossed, [None, None])),
+        (B.Histogram(), Policy.full(three), table["age"], Counts({19: 1, 17: 2, 18: 0}, ["age"])),
+        (B.Histogram(), Policy.full(Domain({"x": [False, True]})), [True], {True: 1, False: 0}),
         (B.Sum("age"), Policy.full(two), [(17, "f"), (18, "m"), (17, "m"), (18, "m")], named),
     ):
         given = {"epsilon": 1, "rng": 3}
