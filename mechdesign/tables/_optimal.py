@@ -58,7 +58,7 @@ def optimal_count(
     Returns:
         The certified design.
 
-    >>> round(optimal_count(4, 0.1).certificate.expected_cost, 6)
+    >>> round(optimal_count(4, 0.1).certificate.cost, 6)
     1.2
     """
     size, reach = as_integer(records, "records", 1) + 1, as_integer(sensitivity, "sensitivity", 1)
@@ -100,7 +100,7 @@ def optimal_attribute(
 
     >>> from mechdesign.tables import Domain
     >>> policy = Policy.threshold(Domain({"floor": range(5)}), 1)
-    >>> round(optimal_attribute(policy, 0.1).certificate.expected_cost, 6)
+    >>> round(optimal_attribute(policy, 0.1).certificate.cost, 6)
     1.2
     """
     require_kind(policy, Policy, "policy", "a Policy")
