@@ -86,8 +86,9 @@ class Policy(BasePolicy):
             domain: the domain of the records.
             theta: the threshold of each attribute, by its name. An attribute with a number θ changes by at most θ, in
                 its unit; floats are read as in `threshold`. An attribute with ``"next"`` changes to the next or the
-                previous value. An attribute with 0 never changes: it is public, and its counts are exact. All other
-                attributes change to any value.
+                previous value. An attribute with 0 never changes: it is public. Unless `unbounded` is set or counts
+                are known, queries on public attributes alone are exact and cost nothing. All other attributes change
+                to any value.
             constraints: the publicly known counts.
             unbounded: whether a record may be added or removed.
 
@@ -104,6 +105,10 @@ class Policy(BasePolicy):
         (5, 2)
         >>> Policy.attribute(Domain({"age": [0, 1, 10]}), theta={"age": "next"}).sensitivity("sum")
         9
+        >>> from mechdesign.tables import marginals
+        >>> by_diagnosis = marginals(domain, [["diagnosis"]])
+        >>> by_diagnosis.plan(Policy.attribute(domain, theta={"diagnosis": 0}), epsilon=1).spends
+        'nothing'
         """
         return cls._build(domain, _attribute(_require_domain(domain), theta, unbounded), constraints, unbounded)
 
@@ -500,7 +505,7 @@ def describe_policy(policy: Policy) -> str:
 
 
 def _public_attributes(policy: Policy) -> list[str]:
-    """Return the names of the attributes that no record changes, so that their counts are exact."""
+    """Return the names of the attributes that all neighbours agree on: queries on them alone have sensitivity 0."""
     graph = policy.secret_graph
     if policy.constraints or not isinstance(graph, AttributeGraph):
         return []

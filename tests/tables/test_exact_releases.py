@@ -128,6 +128,27 @@ def test_a_ledger_refuses_where_an_edge_would_not_be_left_and_nowhere_else(domai
     assert min(outcomes.values()) > 20
 
 
+def test_an_exact_release_has_the_remark_of_its_plan():
+    exact = Policy.partition(LINE, range(4))
+    for query in (B.Cumulative(), B.Quantiles([0.5]), B.Ranges([(0, 1)]), B.Cumulative(mechanism="ordered")):
+        found = query.release([0, 1, 2], exact, epsilon=1).description
+        assert found.remarks == query.plan(exact, epsilon=1).remarks, query
+        assert (found.epsilon, len(found.remarks)) == (0, 1), query
+
+
+def test_queries_on_public_attributes_alone_are_exact_and_free():
+    for size, more, spends in ((3, {}, "nothing"), (200, {}, "nothing"), (3, {"unbounded": True}, "ε = 1")):
+        domain = Domain({"age": range(size), "region": ["n", "s"]})
+        policy = Policy.attribute(domain, theta={"region": 0}, **more)
+        region = np.tile([0, 1], size)
+        for query in (B.Histogram(region), marginals(domain, [["region"]]), B.Linear(region)):
+            assert query.plan(policy, epsilon=1).spends == spends, (size, query)
+        totals = B.Histogram().release([(0, "n"), (1, "n"), (2, "s")], policy, epsilon=1, rng=1)
+        released = totals.answers.reshape(size, 2).sum(axis=0)
+        # Up to 256 values a strategy is taken, which uses the exact totals.
+        assert (np.abs(released - [2, 1]).max() < 1e-9) == (size == 3 and not more), (size, more)
+
+
 def test_two_partitions_that_cross_do_not_tell_the_whole_table():
     first, second = ([0, 0, 1, 1], [0, 1, 1, 2])
     ledger = md.Ledger(epsilon=1)

@@ -18,7 +18,7 @@ from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._budget import Budget
-from mechdesign.tables._charges import Terms, classes_of_values, number_of_records
+from mechdesign.tables._charges import EXACT, Terms, classes_of_values, number_of_records
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policies._graphs import require_room
 from mechdesign.tables._policy import Policy
@@ -223,7 +223,7 @@ class Cumulative(Query[Any]):
         histogram, size = records.checked(terms.policy), terms.policy.domain.size
         number = int(histogram.sum())
         used = f"{mechanism.name}: {mechanism.noise}"
-        remarks = [_PUBLIC]
+        remarks = [_PUBLIC if mechanism.noise else EXACT]
         if mechanism.noise:
             only = mechanism.noise.tree_scale is None
             used += f", then {'isotonic regression' if only else 'least squares and isotonic regression'}"
