@@ -365,7 +365,8 @@ def _threshold(domain: Domain, theta: object) -> SecretGraph:
         raise InputError("theta", "is a mapping", value=dict(theta), bound=bound, remedy=remedy)
     numeric = [each.name for each in domain.attributes if each.numeric]
     if len(numeric) == 1:
-        remedy = f'use the policy "attribute" with a threshold for {numeric[0]}; it also protects the other attributes'
+        remedy = f'use the policy "attribute" with a threshold for {numeric[0]}'
+        remedy += "; it also protects the others, one at a time"
     else:
         # The policy "attribute" would leave out the pairs that differ in several numeric attributes.
         remedy = 'use the policy "graph" with the pairs of values to protect, or "full", which protects all pairs'
@@ -411,7 +412,7 @@ def _require_ascending(attributes: Sequence[Attribute], path: str, remedy: str) 
                 remedy=f"list the values of {each.name} in ascending order" if each.numeric else remedy,
             )
     if all(each.size == 1 for each in attributes):
-        raise InputError(path, "is a distance between values, of which there is only one", bound="two values or more")
+        raise InputError(path, "limits a change of value, but there is only one value", bound="two values or more")
 
 
 def _scale_positions(attribute: Attribute, unit: Fraction, count: int) -> Integers:

@@ -274,7 +274,7 @@ POLICIES = [
     ),
 ]
 POLICIES_OF_TWO = [
-    ('policy = { kind = "threshold", theta = 1 }', "policy.theta", "also protects the other attributes"),
+    ('policy = { kind = "threshold", theta = 1 }', "policy.theta", "also protects the others, one at a time"),
     ('policy = { kind = "threshold", theta = { age = 1 } }', "policy.theta", 'the policy "attribute"'),
     ('policy = { kind = "attribute", theta = { age = "Next" } }', "policy.theta.age", '"next"'),
     ('policy = { kind = "attribute", theta = { age = -1 } }', "policy.theta.age", ">= 0"),
