@@ -60,7 +60,7 @@ def test_what_is_of_the_right_type_passes(tmp_path: Path) -> None:
     assert md.SolveSettings(progress=lambda moment: None).progress is not None
     wrong = (
         Mistake("a text", lambda: require_kind("1", int | float, "a", "a number"), "a", "must be a number"),
-        *mistakes.each("as_path", "a", lambda value: as_path(value, "a"), b"a", "a\0b", 5),
+        *mistakes.each("as_path", "a", lambda value: as_path(value, "a"), b"a", "a\0b", "", 5),
     )
     assert_refused(wrong)
 

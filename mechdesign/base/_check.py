@@ -72,6 +72,8 @@ def as_path(value: object, path: str) -> Path:
     if not isinstance(found, str) or "\0" in found:
         bound = "a path: a text or a pathlib.Path"
         raise InputError(path, "is not a path", value=type(value).__name__, bound=bound)
+    if not found:
+        raise InputError(path, "is empty", bound='a path; "." is the current folder')
     return Path(found)
 
 

@@ -27,6 +27,7 @@ from mechdesign.base._errors import (
     ClusterError,
     MechdesignError,
     MechdesignWarning,
+    MissingDependencyError,
     SolverError,
     SolverInterruptedError,
     UnboundedError,
@@ -171,7 +172,7 @@ class _Commands(click.Group):
             warnings.simplefilter("always", MechdesignWarning)
             warnings.showwarning = say_warning
             try:
-                with _convert_memory_errors():
+                with _convert_errors():
                     result = super().invoke(ctx)
                 # Output that does not fit on a full disk raises an error here, not at the exit of Python.
                 sys.stdout.flush()
@@ -202,13 +203,17 @@ class _Commands(click.Group):
 
 
 @contextlib.contextmanager
-def _convert_memory_errors() -> Iterator[None]:
-    """Convert errors of the system and the module loader that mean a lack of memory to `MemoryError`."""
+def _convert_errors() -> Iterator[None]:
+    """Convert errors that mean a lack of memory to `MemoryError`, and a missing package to `MissingDependencyError`."""
     try:
         yield
     except (OSError, ImportError) as error:
         if getattr(error, "errno", None) == errno.ENOMEM or _OUT_OF_MEMORY.search(str(error)):
             raise MemoryError from error
+        missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+        if (package := missing.partition(".")[0]) not in ("", "mechdesign"):
+            message = f"the package {package} is missing: install it, or install mechdesign again"
+            raise MissingDependencyError(message) from error
         raise
 
 

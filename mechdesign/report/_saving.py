@@ -16,7 +16,7 @@ import numpy as np
 from mechdesign.base._arrays import Integers, as_array
 from mechdesign.base._atomic import make_folder, write_file
 from mechdesign.base._check import as_path, as_truth
-from mechdesign.base._errors import InputError
+from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.base._files import note_readers
 from mechdesign.synthesis._folders import NO_FILES, check_writable
 from mechdesign.synthesis._result import Design, write_design
@@ -127,6 +127,7 @@ def save(
         ExportError: If the files must not, or cannot, be written.
         InputError: If the value cannot be saved, an option does not apply to it, or the prior cannot be left out,
             since a requirement or the costs depend on it.
+        MissingDependencyError: If the page needs a package that is not installed; nothing is written.
         ReportError: If everything is written except pages and figures, which cannot be drawn.
 
     Example:
@@ -147,12 +148,17 @@ def save(
         if name in own:
             options[name] = as_truth(option, name)
         elif as_truth(option, name) is not default:
-            bound = f"left out; {' and '.join((*own, 'overwrite'))} may be given"
-            raise InputError(name, f"does not apply to a {type(value).__name__}", value=option, bound=bound)
+            kind = type(value).__name__
+            bound = f"left out; a {kind} takes {', '.join(own)} and overwrite"
+            raise InputError(name, f"does not apply to a {kind}", value=option, bound=bound)
     if drawn:
         # A missing package is noticed before anything is written.
-        import jinja2  # noqa: F401
-        import matplotlib  # noqa: F401
+        try:
+            import jinja2  # noqa: F401
+            import matplotlib  # noqa: F401
+        except ModuleNotFoundError as error:
+            message = "a page needs Matplotlib and Jinja: pip install matplotlib jinja2, or use report=False"
+            raise MissingDependencyError(message) from error
     write(given, target, files=pages if drawn else NO_FILES, **options)
 
 

@@ -45,6 +45,9 @@ _FILE_GROUPS = {
     "release.json": ("the release", {"released.csv", "answers.csv", "release.json"}),
 }
 
+# Files that only releases have; an interrupted release has one of them.
+_RELEASED = ("release.json", "released.csv")
+
 _PARTIAL = re.compile(r"\.(?P<name>.+)\.(?:partial|previous)")
 
 
@@ -54,16 +57,20 @@ def check_target(
     """Raise `ExportError` unless a bundle may and can be written into `directory`.
 
     The folder must be missing or empty, or contain a complete or interrupted bundle. Without `overwrite`, that bundle
-    must have the same origin. With `force`, the folder may contain any other files, which are never changed.
+    must have the same origin. With `force`, the folder may contain any other files, which are never changed, but no
+    release: both would have a page of the same name.
     """
     folder = Path(directory)
     try:
         file = os.path.lexists(folder) and not folder.is_dir()
+        release = next((name for name in _RELEASED if (folder / name).is_file()), None)
         foreign = folder.is_dir() and not force and not _is_bundle(folder)
     except OSError as error:
         raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error
     if file:
         raise ExportError(f"{folder} is not a folder; choose another one")
+    if release is not None:
+        raise ExportError(f"{folder} holds {release} of a release; choose another folder for the design")
     if foreign:
         raise ExportError(
             f"{folder} holds files that are not an export of mechdesign; choose another folder, or use --force to "

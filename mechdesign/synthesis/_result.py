@@ -312,8 +312,7 @@ def write_design(
         public = withhold_prior(design.problem, design.channel)
         summary = SolveSummary(Status.STATED)
         design = Design(public.problem, design.channel, public.certificate, None, summary, public.origin)
-    if not overwrite:
-        check_target(folder, force=True, overwrite=False, origin=design.origin)
+    check_target(folder, force=True, overwrite=overwrite, origin=design.origin)
     added, failure = dict[str, bytes](), None
     try:
         added = further(design)

@@ -7,6 +7,7 @@ integers of the channel do not change; they were optimised for the true prior (s
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def check_public_target(folder: Path) -> None:
 
     Files of a design with its prior could remain in any other folder and reveal the prior.
     """
-    if folder.exists() and has_substitute_prior(folder):
+    if os.path.exists(folder) and has_substitute_prior(folder):
         check_writable(folder)
     else:
         check_folder(folder, lambda entry: False, "a design without its prior")

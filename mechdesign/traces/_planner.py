@@ -265,16 +265,16 @@ def _build_own(
     """Return the last fields of `Fitted` for a mechanism of one's own, whose channel keeps the policy graph exactly."""
     try:
         made: object = build(epsilon, domain, graph, hull)
-        require_kind(made, Mechanism, "its value", "a Mechanism")
-        assert isinstance(made, Mechanism)
+        if not isinstance(made, Mechanism):
+            raise TypeError(f"it returns a value of the type {type(made).__name__}")
         answers = _distinct(domain.points) if isinstance(made, KNormMechanism) else np.arange(domain.size)
         channel = made.channel(domain.part(answers))
-        require_kind(channel, Channel, "its channel", "a Channel")
-        if channel.numerators.shape != (len(graph), len(answers)):
-            bound = f"({len(graph)}, {len(answers)})"
-            raise InputError("its channel", "has the wrong shape", value=channel.numerators.shape, bound=bound)
+        if not isinstance(channel, Channel):
+            raise TypeError(f"the channel of its mechanism has the type {type(channel).__name__}")
+        if (found := channel.numerators.shape) != (wanted := (len(graph), len(answers))):
+            raise ValueError(f"the channel of its mechanism has the shape {found} instead of {wanted}")
     except Exception as error:
-        problem = f"is a function that failed ({type(error).__name__}: {error})"
+        problem = f"is a function that cannot be used ({type(error).__name__}: {error})"
         bound = "a function (epsilon, domain, graph, hull) that returns a Mechanism"
         raise InputError("mechanism", problem, bound=bound) from error
     row = {node: index for index, node in enumerate(sorted(graph))}

@@ -14,11 +14,12 @@ from refusals import Mistake, assert_refused
 from report_examples import leave_pictures_blank
 
 import mechdesign as md
-from mechdesign.errors import ExportError, InputError, ReportError
+from mechdesign.errors import ExportError, InputError, MissingDependencyError, ReportError
 from mechdesign.model._origin import Origin
 from mechdesign.report import _saving as saving
 from mechdesign.solve._contract import Status
 from mechdesign.specification._table_specification import parse as parse_table
+from mechdesign.synthesis._folders import check_target
 from mechdesign.synthesis._result import SolveSummary, write_design
 from mechdesign.tables._files import Published, write_release
 from mechdesign.traces._released import ReleasedTrace, write_trace
@@ -196,8 +197,34 @@ def test_folders_are_looked_at_before_anything_is_drawn(design, table, trace, tm
         md.save(replace(design, origin=Origin("other")), tmp_path / "set", overwrite=False)
 
 
-def test_what_cannot_be_saved_is_refused_before_anything_is_written(design, trace, table, tmp_path):
+def test_a_design_is_not_written_into_a_release(design, table, trace, tmp_path, monkeypatch):
+    monkeypatch.setattr("mechdesign.report._design_page.html", fails)
+    for name, value in (("table", table), ("trace", trace), ("interrupted", trace)):
+        folder = tmp_path / name
+        WRITERS[type(value)](value, folder, files={"report.html": b"of the release"})
+        if name == "interrupted":
+            (folder / "release.json").unlink()
+        before = contents(folder)
+        for options in ({}, {"overwrite": False}, {"prior": False}, {"report": False}):
+            with pytest.raises(ExportError, match="choose another folder"):
+                md.save(design, folder, **options)
+        with pytest.raises(ExportError, match="choose another folder for the design"):
+            check_target(folder, force=True)
+        assert contents(folder) == before
+
+
+def test_names_that_are_too_long_are_refused(design, table, trace, tmp_path):
+    for value in (design, table, trace):
+        for name in ("x" * 300, "é" * 200, "x" * 300 + "/y", "a/" * 3000):
+            with pytest.raises(ExportError, match="File name too long"):
+                md.save(value, tmp_path / name, report=False)
+    with pytest.raises(ExportError, match="File name too long"):
+        md.save(design, tmp_path / ("x" * 300), report=False, prior=False)
+
+
+def test_what_cannot_be_saved_is_refused_before_anything_is_written(design, trace, table, tmp_path, monkeypatch):
     """Other values have no files; options say by their names where they do not apply, and are truth values."""
+    monkeypatch.chdir(tmp_path)
     folder = tmp_path / "out"
 
     def row(path, value, says="", place=folder, **options):
@@ -206,6 +233,8 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(design, trac
     rows = [row("value", value, "has no files") for value in (None, "x", 3, np.eye(2))]
     rows += [row("value", wrong, "has no files") for wrong in (design.problem, design.channel, type(design), [design])]
     rows += [row("folder", design, place=wrong) for wrong in (None, 3, b"x", ["x"])]
+    rows += [row("folder", value, "is empty", place="") for value in (design, trace, table)]
+    rows.append(row("prior", trace, "a ReleasedTrace takes channels, force and overwrite", prior=False))
     for value, own in ((design, "prior"), (trace, "channels force"), (table, "force"), (table.release, "force")):
         for name, other in (("prior", False), ("channels", True), ("force", True)):
             if name not in own:
@@ -228,7 +257,7 @@ def test_without_the_packages_of_pages_nothing_is_written_unless_the_page_is_lef
         with monkeypatch.context() as without:
             without.setitem(sys.modules, package, None)
             for number, value in enumerate((design, table, trace)):
-                with pytest.raises(ModuleNotFoundError, match=package):
+                with pytest.raises(MissingDependencyError, match=r"needs Matplotlib and Jinja.* report=False"):
                     md.save(value, tmp_path / str(number))
                 assert not (tmp_path / str(number)).exists()
                 md.save(value, tmp_path / package / str(number), report=False)

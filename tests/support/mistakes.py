@@ -359,7 +359,7 @@ def in_arguments() -> Iterator[Mistake]:
     yield from each("part", "members[0]", domain.part, [9])
     yield Mistake("Channel.load(none)", lambda: md.Channel.load("none"), says="none is missing")
     yield Mistake("verify(none)", lambda: md.verify("none"), says="none does not exist")
-    yield Mistake("save(file)", lambda: md.save(made, "s.toml", report=False), says="choose another folder")
+    yield Mistake("save(file)", lambda: md.save(made, "s.toml", report=False), says="choose another one")
 
 
 def of_another_type() -> Iterator[Mistake]:

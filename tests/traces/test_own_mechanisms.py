@@ -90,14 +90,14 @@ def test_functions_that_do_not_keep_the_policy_are_refused_before_any_state_is_r
     whole = np.full((4, 4), 2**60)
     identity = np.diag(np.full(4, 2**62))
     rows: list[tuple[str, Any, str]] = [
-        ("another type", lambda *_: np.eye(4), "found 'ndarray'"),
-        ("nothing", lambda *_: None, "found 'NoneType'"),
-        ("a class", lambda *_: RandomisedResponse, "found 'ABCMeta'"),
+        ("another type", lambda *_: np.eye(4), "returns a value of the type ndarray"),
+        ("nothing", lambda *_: None, "returns a value of the type NoneType"),
+        ("a class", lambda *_: RandomisedResponse, "returns a value of the type ABCMeta"),
         ("raises", fails, "ZeroDivisionError: no noise"),
         ("no arguments", lambda: None, "TypeError"),
-        ("no channel", lambda *_: Boast(whole), "found 'ndarray'"),
-        ("rows", lambda *_: Boast(Channel(whole[:3])), "found (3, 4)"),
-        ("columns", lambda *_: Boast(Channel(np.full((4, 2), HALF))), "found (4, 2)"),
+        ("no channel", lambda *_: Boast(whole), "has the type ndarray"),
+        ("rows", lambda *_: Boast(Channel(whole[:3])), "the shape (3, 4) instead of (4, 4)"),
+        ("columns", lambda *_: Boast(Channel(np.full((4, 2), HALF))), "the shape (4, 2) instead of (4, 4)"),
         ("no noise", lambda *_: Boast(Channel(identity)), "breaks the policy graph"),
         ("ε", scaled(Fraction(2)), "breaks the policy graph"),
         ("a number", 3, "or a function"),
