@@ -6,9 +6,11 @@ import contextlib
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
-_MEMINFO, _OWN_GROUP, _GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+_MEMINFO, _STATM = Path("/proc/meminfo"), Path("/proc/self/statm")
+_OWN_GROUP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 def count_processors() -> int:
@@ -21,15 +23,19 @@ def count_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def free_memory() -> int | None:
+def free_memory(addresses: int = 0) -> int | None:
     """Return the bytes that this process can still use without swapping; None if the system does not report this."""
-    known = [each for each in (_available(), memory_below_limits()) if each is not None]
+    known = [each for each in (_available(), memory_below_limits(addresses)) if each is not None]
     return min(known, default=None)
 
 
-def memory_below_limits() -> int | None:
-    """Return the bytes that the control groups (version 2) of this process leave, or None without a limit."""
-    left = []
+def memory_below_limits(addresses: int = 0) -> int | None:
+    """Return the bytes that the limits of this process leave, or None without a limit.
+
+    The limits are RLIMIT_AS (`ulimit -v`) and the control groups (version 2). RLIMIT_AS also counts addresses that are
+    never filled: in all, `addresses`.
+    """
+    left = [*_below_address_limit(addresses)]
     for line in _read(_OWN_GROUP):
         group = _GROUPS / line.removeprefix("0::").strip("/")
         # In a container this path may be a path on the host; the group of the container is then the root folder.
@@ -40,6 +46,17 @@ def memory_below_limits() -> int | None:
                 unused = [int(each.split()[1]) for each in _read(folder / "memory.stat") if "inactive_file" in each]
                 left.append(int(most[0]) - int(held[0]) + sum(unused))
     return max(0, min(left)) if left else None
+
+
+def _below_address_limit(addresses: int) -> Iterator[int]:
+    # Windows and WebAssembly have no such limit.
+    with contextlib.suppress(ImportError):
+        import resource
+
+        limit, held = resource.getrlimit(resource.RLIMIT_AS)[0], _read(_STATM)
+        if limit != resource.RLIM_INFINITY and held:
+            taken, resident = (int(pages) * resource.getpagesize() for pages in held[0].split()[:2])
+            yield limit - taken - max(0, addresses - (taken - resident))
 
 
 def _available() -> int | None:

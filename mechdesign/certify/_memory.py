@@ -51,15 +51,15 @@ def as_bytes(memory: object) -> int:
 
 
 def require_room(needed: int, allowed: int, what: str) -> None:
-    """Raise `VerifierMemoryError` if a task takes more bytes than allowed, or more than its container leaves.
+    """Raise `VerifierMemoryError` if a task takes more bytes than allowed, or more than its limits leave.
 
-    Exceeding the limit of a container would end the process abruptly, without a message.
+    Exceeding a limit would end the process abruptly, in some cases without a message.
     """
     left = memory_below_limits()
     if left is not None and left < needed <= allowed:
         raise VerifierMemoryError(
-            f"{what} would take about {needed / _GIB:.3g} GiB of memory, but the limit of its container leaves "
-            f"{left / _GIB:.3g} GiB; nothing was computed. Raise the limit"
+            f"{what} would take about {needed / _GIB:.3g} GiB of memory, but the limits of this process leave "
+            f"{left / _GIB:.3g} GiB; nothing was computed. Raise the limit (ulimit -v, or that of the container)"
         )
     if needed > allowed:
         raise VerifierMemoryError(

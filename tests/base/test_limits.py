@@ -1,4 +1,4 @@
-"""Memory: what the machine has, and what the limits of its container leave."""
+"""Memory: what the machine has, and what the limits of a process and its container leave."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mechdesign.certify import _memory as memory
 from mechdesign.errors import CertificateError
 from mechdesign.solve._blocks.memory import find_allowed_memory
 
+resource = pytest.importorskip("resource", reason="limits of addresses are those of POSIX")
 GIB = 2**30
 
 
@@ -56,6 +57,23 @@ def test_the_tightest_of_all_groups_above_counts(group):
     assert memory_below_limits() == 0
 
 
+def test_addresses_count_with_those_that_are_never_filled(group, tmp_path, monkeypatch):
+    page, stated = resource.getpagesize(), {resource.RLIMIT_AS: 4 * GIB}
+    monkeypatch.setattr(resource, "getrlimit", lambda number: (stated[number], resource.RLIM_INFINITY))
+    monkeypatch.setattr(limits, "_STATM", tmp_path / "statm")
+    # A process with 2 GiB of addresses, half of them filled.
+    (tmp_path / "statm").write_text(f"{2 * GIB // page} {GIB // page} 0 0 0 0 0\n")
+    assert memory_below_limits() == memory_below_limits(GIB) == 2 * GIB
+    assert free_memory(GIB + 2**20) == 2 * GIB - 2**20
+    stated[resource.RLIMIT_AS] = GIB
+    assert memory_below_limits() == 0
+    group("user", str(GIB), GIB // 2, 0)
+    stated[resource.RLIMIT_AS] = resource.RLIM_INFINITY
+    assert memory_below_limits(GIB) == GIB // 2
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert memory_below_limits(GIB) == GIB // 2
+
+
 def test_in_a_container_the_group_is_at_the_root(group):
     group(".", str(3 * GIB), GIB, 0)
     assert free_memory() == 2 * GIB
@@ -72,7 +90,7 @@ def test_estimates_and_refusals_are_measured_by_them(group):
     assert find_allowed_memory(100 * GIB) == pytest.approx(most, rel=0.01)
     assert find_allowed_memory(GIB / 2) == GIB / 2
     memory.require_room(GIB // 2, 2 * GIB, "verifying")
-    with pytest.raises(CertificateError, match="limit of its container leaves"):
+    with pytest.raises(CertificateError, match="limits of this process leave"):
         memory.require_room(2 * GIB, 2 * GIB, "verifying")
     with pytest.raises(CertificateError, match="are allowed"):
         memory.require_room(3 * GIB, 2 * GIB, "verifying")

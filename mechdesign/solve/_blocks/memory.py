@@ -15,7 +15,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError, SolverError
-from mechdesign.base._machine import free_memory, memory_below_limits
+from mechdesign.base._machine import count_processors, free_memory, memory_below_limits
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.kernels.tridiagonal import find_levels
@@ -39,6 +39,8 @@ _MIN_ENTRY_BYTES = (1e-2, 14), (1e-5, 16), (-1.0, 28)
 _DENSE_BATCH_BYTES = 10_000_000
 # Maximum bytes per thread for a batch of sparse blocks.
 _SPARSE_BATCH_BYTES = 150_000_000
+# Addresses that a process with a solve takes without filling them: libraries, and, for each thread, a stack and a heap.
+_LIBRARY_ADDRESSES, _THREAD_ADDRESSES = 400_000_000, 75_000_000
 # Bytes per multiplier of a proof: when stored by block, when expanded to all columns, and during certification.
 _BLOCK_BYTES, _UNFOLDED_BYTES, _CERTIFY_BYTES = 16, 60, 175
 
@@ -169,9 +171,10 @@ def generation_may_pay(
 def find_allowed_memory(limit: float | None = None) -> float | None:
     """Return the maximum memory of the process [bytes]: `limit`, or all free memory; None if it is unknown.
 
-    The result is at most the memory limit of the container.
+    The result is at most the memory limit of the process and of its container.
     """
-    free = free_memory() if limit is None else memory_below_limits()
+    addresses = _LIBRARY_ADDRESSES + _THREAD_ADDRESSES * count_processors()
+    free = free_memory(addresses) if limit is None else memory_below_limits(addresses)
     left = math.inf if free is None else _resident_bytes() + free
     most = left if limit is None else min(limit, left)
     return None if most == math.inf else most
