@@ -97,7 +97,7 @@ def file_of(path: str | PathLike[str]) -> Path:
     """Return the unique name of a file, so that links and relative paths give it no second name.
 
     This also imports the package that locks the file. A process that is forked while another thread imports a module
-    would wait for this import forever, so `hold_lock` must not be the first to import it.
+    waits for this import forever. So `hold_lock` must not be the first to import it.
 
     Raises `InputError` for a path that does not name a file, and for a link to a missing file. The owner of a link to a
     missing file would decide where the file is created.

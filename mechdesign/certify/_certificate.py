@@ -131,7 +131,7 @@ class Certificate:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """Names and values of what the certificate says, with few digits."""
+        """The facts of the certificate: names and values, with few digits."""
         found = [("holds", "yes" if self.holds else f"no, {self.reason}")]
         for checked in self.requirements:
             name = f"{checked.kind} privacy"

@@ -11,7 +11,7 @@ import numpy as np
 
 from mechdesign.base._errors import InputError
 
-# Another order of the nodes, such as that of the edges, would protect other pairs. A name that is no label fails.
+# Another order of the nodes, such as that of the edges, would protect other pairs. A name that is not a label fails.
 _BY_LABEL = "networkx.relabel_nodes(graph, lambda node: domain.labels.index(str(node)))"
 _FROM_1 = "networkx.relabel_nodes(graph, lambda node: node - 1)"
 

@@ -51,8 +51,8 @@ class Problem:
         objective: "expected", Σ_s π_s Σ_o p(o|s) c(s, o) (Privacy Games, equation 11), or "worst",
             max_s Σ_o p(o|s) c(s, o) (equation 12).
         secrets: The domain of the secrets (rows), for labels and maps, or None.
-        observables: The domain of the observables (columns). Left out, it is the domain of the secrets if the cost is
-            square and no answer costs less for a secret than the secret itself, else None.
+        observables: The domain of the observables (columns). By default, it is the domain of the secrets if the cost
+            is square and no answer is cheaper for a secret than the secret itself. Otherwise it is None.
         title: The name of the mechanism.
         facts: Remarks from functions that build problems, such as `mechdesign.graphs.problem`: "within", "isolated" and
             "edges_added", as in `SolveSummary`. These remarks do not affect the channel; the certificate shows them.

@@ -13,8 +13,8 @@ from mechdesign.solve._linear import LinearProgram
 
 # If all numbers are between the inverse of this power of two and the power, no unit changes but to raise small numbers.
 _ORDINARY_EXPONENT = 30
-# Solvers refuse coefficients above this power of two, and drop those below its inverse. A fit that leaves such
-# coefficients, or bounds that are further apart, because a row has 1e-300 beside 1, is not used.
+# Solvers refuse coefficients above this power of two, and drop those below its inverse. A fit is not used if it leaves
+# such coefficients, or bounds that are further apart. A row with 1e-300 and 1 has no other.
 _LARGEST_EXPONENT = 45
 _UNIT_ITERATIONS = 1000
 

@@ -25,7 +25,7 @@ def solve(
     residuals. If an "optimal" answer has a residual over 1e-3, relative to the size of the data, its status becomes
     FAILED.
 
-    The solver receives the program in units in which its numbers are near 1; all factors are powers of two, so the
+    The solver receives the program in units in which its numbers are near 1. All factors are powers of two, so the
     answer is mapped back without rounding. If the solver reports that the program is infeasible or unbounded,
     multipliers or a direction must prove it; else the status is FAILED too.
 

@@ -118,7 +118,7 @@ class Fitted:
             snapped.
         observables: The states that may be released, ascending. If several states have the same place, a mechanism with
             a hull releases only the first of them.
-        own: Whether the mechanism is one's own, of which only the policy graph is proved.
+        own: Whether the mechanism is one's own: only the policy graph is proved.
 
     >>> import mechdesign as md
     >>> trace = md.traces.Trace(

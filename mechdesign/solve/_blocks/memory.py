@@ -162,7 +162,7 @@ def generation_may_pay(
 
     Column generation is faster with floors, because most columns then become empty. Without floors, optimal channels
     use about half of all columns. Column generation is then faster for sparse blocks, because pricing a column takes
-    much less time than solving its block, and for large dense programs, because it merges columns.
+    much less time than solving its block. It is also faster for large dense programs, because it merges columns.
     """
     pays = sparse or floors > 0 or rows >= tuning.min_rows_without_floors
     return pays and not worst and columns * rows**2 >= tuning.min_entries

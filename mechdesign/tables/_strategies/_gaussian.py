@@ -177,7 +177,7 @@ def edge_space(size: int, edges: Integers) -> EdgeSpace:
 
 _SMALLEST_LOG = -60.0
 _RANK = 1e-11
-# Number of symmetries that divide the search. With 9 attributes of two values, three symmetries are the fastest: every
+# Number of symmetries that divide the search. With 9 attributes of two values, three symmetries are the fastest. Every
 # further one doubles the number of blocks, and each block changes the whole matrix.
 _MAX_MIRRORS = 3
 
