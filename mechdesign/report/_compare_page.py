@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from mechdesign.base._arrays import Floats
 from mechdesign.certify._certificate import Certificate, Checked
-from mechdesign.certify._revealed import revealed
 from mechdesign.measures import attack
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
@@ -159,7 +158,7 @@ def rows(designs: Sequence[ComparedDesign]) -> list[tuple[str, ...]]:
             [each.lower_bound for each in certificates],
         ),
         line("relative gap", (_gap(one.certificate) for one in designs)),
-        line("secrets revealed for certain", (str(len(revealed(one.channel.numerators))) for one in designs)),
+        line("secrets revealed for certain", (str(len(one.certificate.revealed)) for one in designs)),
     ]
     names = dict.fromkeys(
         requirement_name(one.problem, requirement) for one in designs for requirement in claimants(one.problem)

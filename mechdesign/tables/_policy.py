@@ -18,7 +18,6 @@ from mechdesign.base._check import as_truth
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model.distances import margin, reach
-from mechdesign.tables._definitions import ALONE, KNOWN_COUNTS
 from mechdesign.tables._domain import Attribute, Domain
 from mechdesign.tables._policies._graphs import BasePolicy, ExplicitGraph, SecretGraph, UnboundedGraph, require_room
 from mechdesign.tables._policies._known_counts import as_constraints
@@ -27,6 +26,16 @@ from mechdesign.tables._policies._thresholds import ThresholdGraph, reach_within
 from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 ConstraintsLike = Iterable[object]
+
+ALONE = "Neighbours are those of Definition 4.1 of Blowfish (He et al. 2014): one record changes along an edge."
+"""The definition for policies without publicly known counts."""
+
+KNOWN_COUNTS = (  # words: ok, because published files hold this text
+    "Under known counts one record that changes must do so along an edge of the policy, and the others may change from "
+    "any value to any other. All neighbours of Definition 4.1 of Blowfish (He et al. 2014) are among these, as printed "
+    "and where every changed record is asked to move along an edge."
+)
+"""The definition for policies with publicly known counts."""
 
 # Exact distances are sums over the attributes; distances up to this bound cannot overflow an int64.
 _LARGEST_DISTANCE = 2**61

@@ -16,10 +16,9 @@ import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import InputError
 from mechdesign.specification._table_specification import parse
-from mechdesign.tables._definitions import ALONE, KNOWN_COUNTS
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._linear_queries import step_of
-from mechdesign.tables._policy import Policy
+from mechdesign.tables._policy import ALONE, KNOWN_COUNTS, Policy
 from mechdesign.tables._queries._cumulative import Cumulative
 from mechdesign.tables._queries._kmeans import KMeans
 from mechdesign.tables._queries._linear import Histogram, Linear
