@@ -346,7 +346,7 @@ class MechdesignWarning(UserWarning):
 
 
 class InputWarning(MechdesignWarning):
-    """An input is probably not what was meant, or parts were left out; the result is correct for the rest."""
+    """An input is unusual, or parts of it were left out. The result is correct for the rest."""
 
 
 class BracketWarning(MechdesignWarning):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _DIGITS = 4
 # Relative gap up to which a cost is called optimal.
 _OPTIMAL_GAP = 1e-5
-# Relative gap up to which a cost is called close to optimal.
+# Largest relative gap of a cost that a headline calls close to optimal.
 _CLOSE_GAP = 0.1
 # Factor of the odds from which protection is called weak, and exponent from which e^x is not written as a number.
 _WEAK, _MOST_EXPONENT = 100.0, 690.0

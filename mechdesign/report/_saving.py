@@ -108,15 +108,14 @@ def save(
     """Write a design, a released trace, or a release of a table into a folder.
 
     A design becomes a bundle, which `mechdesign.verify` proves. By default it contains the prior; a prior that was
-    counted from data reveals every count. What is written stays if only its page cannot be drawn.
+    counted from data reveals every count. If only the page cannot be drawn, the other files stay.
 
     Args:
         value: The design, released trace, or release of a table.
         folder: The folder, created if missing.
         report: Whether to add ``report.html``, and the figures of a trace, which need Matplotlib and Jinja.
         prior: Whether the bundle of a design contains the prior. Otherwise it contains a uniform prior and a lower
-            bound of 0; origin, multipliers and summary are left out, and the folder must be new, empty, or such a
-            bundle.
+            bound of 0, and no origin, multipliers and summary. The folder must then be new, empty, or such a bundle.
         channels: Whether to write the channel of each step of a trace as a bundle. If the history of the trace does
             not permit a public prior, these bundles contain a uniform prior and make no claim about costs.
         force: Whether to write a trace or a table into a folder that contains other files, which are kept.
@@ -125,8 +124,8 @@ def save(
 
     Raises:
         ExportError: If the files must not, or cannot, be written.
-        InputError: If the value cannot be saved, an option does not apply to it, or the prior cannot be left out,
-            since a requirement or the costs depend on it.
+        InputError: If the value cannot be saved, or an option does not apply to it. The prior cannot be left out if a
+            requirement or the costs depend on it.
         MissingDependencyError: If the page needs a package that is not installed; nothing is written.
         ReportError: If everything is written except pages and figures, which cannot be drawn.
 

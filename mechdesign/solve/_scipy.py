@@ -36,7 +36,7 @@ _MAX_PIVOTS_PER_ROW = 100
 
 
 def back_end() -> BackEnd:
-    """Return `linprog`, in which HiGHS chooses its method.
+    """Return the function that calls `linprog`; HiGHS chooses the method.
 
     `linprog` cannot start from an earlier answer, and returns a vertex. It runs in one thread, so it meets every limit
     on threads. Ctrl-C takes effect when `linprog` returns, and discards its numbers.

@@ -122,8 +122,8 @@ def _check_files(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str
 def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: bool | None = None) -> None:
     """Raise `ExportError` unless files can be written into `folder` and all its entries are `ours`.
 
-    With `force` other entries are allowed. If `force` is None, the command has no such option. `what` names the content
-    of the folder in messages.
+    With `force` other entries are allowed, but no design or other release: both would have files of the same name. If
+    `force` is None, the command has no such option. `what` names the content of the folder in messages.
     """
     try:
         file = os.path.lexists(folder) and not folder.is_dir()
@@ -132,6 +132,12 @@ def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: b
         raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error
     if file:
         raise ExportError(f"{folder} is not a folder; choose another one")
+    # Each of these files belongs to one kind of folder.
+    whole = next((name for name in (CERTIFICATE, "released.csv", "answers.csv") if name in others), None)
+    if whole is not None:
+        raise ExportError(
+            f"{folder} holds {whole}, of a design or of another release; choose another folder for {what}"
+        )
     if others and not force:
         raise ExportError(
             f"{folder} holds {others[0]}, which does not belong to {what}; choose another folder"

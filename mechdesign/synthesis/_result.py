@@ -297,8 +297,8 @@ def write_design(
         files: Additional files of the bundle by name, or a function that returns them for the written design. The
             certificate contains their digests. If the function fails, the bundle is written without them.
         overwrite: Whether to replace an existing bundle of another origin.
-        prior: Whether the files contain the prior. Without it, they contain a uniform prior and a lower bound of 0;
-            origin, multipliers and summary are left out, and the folder must be new, empty, or such a bundle.
+        prior: Whether the files contain the prior. Without it, they contain a uniform prior and a lower bound of 0,
+            and no origin, multipliers and summary. The folder must then be new, empty, or such a bundle.
 
     Raises:
         ExportError: The folder must not or cannot be written.
@@ -355,7 +355,7 @@ def _make_evidence(problem: Problem, numerators: Integers, multipliers: Multipli
     return Evidence(numerators, EXPONENT, problem.prior, problem.cost, problem.objective, problem.stated, multipliers)
 
 
-# Relative gap up to which a design whose tolerance was not reached is no surprise: rays usually reach it on grids.
+# Relative gap up to which a design that missed its tolerance gives no warning. Rays usually reach this gap on grids.
 USUAL_GAP = 0.02
 
 
@@ -368,7 +368,7 @@ def _is_wide(made: Design, settings: SolveSettings) -> bool:
     return made.certificate.relative_gap > max(settings.tolerance, USUAL_GAP)
 
 
-# What ended a search over some rows with a wide bracket, and what narrows it.
+# Causes of a wide bracket after a search over some rows, and remedies.
 _WIDE = {
     ("rays", Status.STALLED): ("rays stalled", 'For up to a few hundred secrets, leave rows at "auto"'),
     ("near", Status.STALLED): ("near pairs only were bounded", 'rows="lazy" adds the others where they matter'),

@@ -1,4 +1,4 @@
-"""Estimate the memory of a program before anything is built, and refuse what does not fit.
+"""Estimate the memory of a program before anything is built, and refuse a program that does not fit.
 
 The estimates are the limits of the block method, or values measured with HiGHS and with rays.
 """
@@ -222,7 +222,7 @@ def check_size(size: Size, settings: SolveSettings, path: str = "problem") -> No
 
 
 def list_remedies(size: Size, settings: SolveSettings) -> str:
-    """Return what to change in a program that is too large, as a sentence."""
+    """Return the remedies for a program that is too large, as a sentence."""
     most = find_largest(size, settings)
     found = [f"up to {most} secrets and as many answers would fit"] if most else []
     found += ["fewer answers ([observables])", 'a policy graph (kind = "graph") with small components']

@@ -170,7 +170,7 @@ class Policy(BasePolicy):
         Raises:
             InputError: θ is out of range, or an attribute does not consist of ascending numbers.
         """
-        return cls._build(domain, _threshold(_require_domain(domain), theta), constraints, unbounded)
+        return cls._build(domain, _build_threshold(_require_domain(domain), theta), constraints, unbounded)
 
     @classmethod
     def graph(
@@ -367,7 +367,7 @@ def _change_by(name: str, theta: object) -> str:
     return f"from one value of {name} to another at a distance of at most {exact_text(exact(theta))}"
 
 
-def _threshold(domain: Domain, theta: object) -> SecretGraph:
+def _build_threshold(domain: Domain, theta: object) -> SecretGraph:
     if isinstance(theta, Mapping):
         bound = "one number, for the sum of the differences of all attributes"
         remedy = 'use the policy "attribute", which limits each attribute on its own'

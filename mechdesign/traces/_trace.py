@@ -65,16 +65,16 @@ class Trace:
         mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name from
             `mechdesign.mechanisms.MECHANISMS`. The name "lp" is the channel of least expected cost, designed anew
             for the belief at each time. A function (epsilon, domain, graph, hull) that returns a
-            `mechdesign.mechanisms.Mechanism` is a mechanism of one's own, built anew for each policy graph, whose
-            nodes are the possible states. Its channel must keep the graph in exact arithmetic. Only this is claimed
-            of it: it protects the edges, and no hull.
+            `mechdesign.mechanisms.Mechanism` builds a mechanism of one's own. It is called for each policy graph,
+            whose nodes are the possible states. Its channel must keep the graph in exact arithmetic. Only this is
+            claimed of it: it protects the edges, and no hull.
         delta: The parameter δ in [0, 1) of the δ-location set: the fewest states with a total probability of at least 1
             − δ. This set is the constrained domain. A true state outside the set is released as the nearest state in
             the set (see `mechdesign.traces._stage`). Without `delta`, the constrained domain contains all states with
             positive probability, and other true states are an error.
         repair: The method of `mechdesign.graphs.repair` that protects states that the constrained domain disconnects
             and exposes; None leaves these states exposed. Over a domain of labels, which has no places, "area" adds no
-            edges, either; an `InputWarning` says so where a state may lose its last edge.
+            edges. An `InputWarning` says so if a state may lose its last edge.
         repaired: The states that a repair protects. The value "disconnected" protects each state whose edges in the
             policy all lead to impossible states (PGLP, Definition 11). A state without an edge in the policy needs no
             protection (Lemma 1). With component hulls and with "lp", a state without an edge is released exactly,

@@ -197,6 +197,19 @@ def test_folders_are_looked_at_before_anything_is_drawn(design, table, trace, tm
         md.save(replace(design, origin=Origin("other")), tmp_path / "set", overwrite=False)
 
 
+def test_nothing_is_written_into_the_folder_of_another_kind_even_by_force(design, table, trace, tmp_path):
+    values = {"design": design, "table": table, "trace": trace}
+    for name, value in values.items():
+        md.save(value, tmp_path / name, report=False)
+        (tmp_path / name / "report.html").write_text("its page")
+    for name, value in (("table", table), ("trace", trace)):
+        for other in values.keys() - {name}:
+            before = contents(tmp_path / other)
+            with pytest.raises(ExportError, match="of a design or of another release; choose another folder"):
+                md.save(value, tmp_path / other, report=False, force=True)
+            assert contents(tmp_path / other) == before
+
+
 def test_a_design_is_not_written_into_a_release(design, table, trace, tmp_path, monkeypatch):
     monkeypatch.setattr("mechdesign.report._design_page.html", fails)
     for name, value in (("table", table), ("trace", trace), ("interrupted", trace)):

@@ -85,13 +85,13 @@ class MarginalStrategy:
 
 
 def list_differences(shape: Sequence[int], *, one: bool) -> Sets:
-    """Return the sets of attributes in which the ends of an edge can differ; `one` allows single attributes only."""
+    """Return the sets of attributes that can differ along an edge; with `one`, each set has one attribute."""
     varied = [i for i, n in enumerate(shape) if n > 1]
     return tuple(D for r in range(1, 2 if one else len(varied) + 1) for D in itertools.combinations(varied, r))
 
 
 def list_sets(shape: Sequence[int], tables: Sets) -> Sets:
-    """Return the sets of attributes of which some table shows a difference."""
+    """Return the sets of attributes whose differences some table shows."""
     varied = [frozenset(i for i in table if shape[i] > 1) for table in tables]
     found = {S for table in varied for r in range(1, len(table) + 1) for S in itertools.combinations(sorted(table), r)}
     return tuple(sorted(found, key=lambda S: (len(S), S)))
