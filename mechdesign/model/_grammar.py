@@ -119,6 +119,41 @@ Gap = Annotated[
 ]
 
 
+class FilesTable(Table, frozen=True):
+    """The layout of all data files of a specification, and of the file that is given to `table` or `release`.
+
+    >>> FilesTable(delimiter=";", decimal=",").encoding
+    'utf-8'
+
+    Attributes:
+        delimiter: The character between columns.
+        decimal: The decimal sign.
+        encoding: The encoding.
+        time_format: The format of times, or None for ISO 8601.
+        time_zone: The zone of times without a zone.
+        missing: The share of rows of check-ins, visits and traces that may be left out.
+    """
+
+    delimiter: Annotated[str, says("the character between columns.")] = ","
+    decimal: Annotated[str, says('the decimal sign, "." or ",".')] = "."
+    encoding: Annotated[str, says('the encoding, such as "latin-1"; a byte order mark of UTF-8 is skipped.')] = "utf-8"
+    time_format: Annotated[
+        str | None,
+        says(
+            'the format of times: a pattern such as "%d.%m.%Y %H:%M", or "unix", "unix-ms", "unix-us" or "unix-ns" for '
+            "a number since 1970; ISO 8601 by default."
+        ),
+    ] = None
+    time_zone: Annotated[str, says('the zone of times that do not state one, such as "Europe/Zurich".')] = "UTC"
+    missing: Annotated[
+        float,
+        says(
+            "the share of rows of check-ins, visits and traces that may be left out, in all and counted by reason; of "
+            "the records of a table none is left out."
+        ),
+    ] = 0.05
+
+
 class PlacesFile(Table, frozen=True):
     """A file with a header and one place per line.
 

@@ -16,7 +16,6 @@ from mechdesign.model._grammar import ChainTable, Checkins, PriorTable
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._open_chain import OpenChain
 from mechdesign.specification._chains import build_correlations
-from mechdesign.specification._read import Source
 from mechdesign.specification._specification import Specification
 
 
@@ -39,7 +38,7 @@ def chain_files(
     `ends`, except that "stay" gives a row with a 1 on the diagonal.
     """
     stated = given.document.release.transition
-    source = Source(("release", "transition"), given.folder)
+    source = given.source / "release" / "transition"
     options = {"every": every, "gap": gap, "smoothing": smoothing, "ends": ends, "border": border}
     changed = {name: value for name, value in options.items() if value is not None}
     chain: ChainTable = structs.replace(stated or ChainTable(estimated=True), **changed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -322,7 +322,7 @@ def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable
     if data is None:
         if not table.estimated:
             raise place.error("", "cannot be false", value=False, bound="true")
-        data, place = prior.checkins or prior.plt, Source(("prior", prior.form), source.folder)
+        data, place = prior.checkins or prior.plt, replace(source, path=("prior", prior.form))
     if data is None:
         raise source.error(
             "estimated",

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from mechdesign.model._grammar import PriorTable, Raw, Table, says
+from mechdesign.model._grammar import FilesTable, PriorTable, Raw, Table, says
 from mechdesign.specification._domains import DomainTable, ObservablesTable
 from mechdesign.specification._ledgers import LedgerTable
 from mechdesign.specification._measures import CostTable, PrivacyTable
@@ -62,6 +62,7 @@ class Document(Table, frozen=True):
         prior: The probability of each secret.
         cost: The cost of each answer.
         privacy: The requirements, at least one. The channel meets all requirements.
+        files: The layout of all files.
         version: The version of this grammar.
         title: The title of the mechanism in reports.
         observables: The answers, if they differ from the secrets.
@@ -82,6 +83,7 @@ class Document(Table, frozen=True):
             extra_json_schema={"minItems": 1},
         ),
     ]
+    files: Annotated[FilesTable, says("the layout of all files.")] = msgspec.field(default_factory=FilesTable)
     version: Annotated[int, says("the version of this grammar.")] = VERSION
     title: Annotated[str, says("the title of the mechanism in reports.")] = ""
     observables: Annotated[

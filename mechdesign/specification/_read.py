@@ -15,7 +15,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -23,12 +23,14 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import structs
 
 from mechdesign.base._check import LARGEST_NUMBER, LEAST_NUMBER, as_path, require_kind, suggest
 from mechdesign.base._errors import InfeasibleError, InputError, Keys, Shown, SpecificationError, keys_of, path_of
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.data._layout import reading_as, withheld
-from mechdesign.model._grammar import Either, Raw, Table
+from mechdesign.data.table import Layout
+from mechdesign.model._grammar import Either, FilesTable, Raw, Table
 
 # The remedy in errors about a text that is not TOML.
 TOML = "write lines such as key = value, strings in quotes, and tables as [name]; `mechdesign examples city` prints one"
@@ -61,7 +63,10 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Source:
-    """The place of a value in a specification: the keys that lead to it, and the folder for relative file names.
+    """The place of a value in a specification: the keys that lead to it, and the folder and the layout of its files.
+
+    A builder gets the place of its table, and raises `error` for a key there. `keys` is the one place where errors of
+    other functions about their arguments become errors about keys, and `file` does so for the file of a table.
 
     >>> print(Source() / "privacy" / 1 / "epsilon")
     privacy[1].epsilon
@@ -69,9 +74,15 @@ class Source:
 
     path: Keys = ()
     folder: Path = Path()
+    layout: Layout = field(default_factory=Layout)
 
     def __truediv__(self, key: str | int) -> Source:
-        return Source((*self.path, *(keys_of(key) if isinstance(key, str) else (key,))), self.folder)
+        return replace(self, path=(*self.path, *(keys_of(key) if isinstance(key, str) else (key,))))
+
+    def with_layout(self, files: FilesTable) -> Source:
+        """Return this place with the layout that the table ``[files]`` declares."""
+        with (self / "files").keys():
+            return replace(self, layout=Layout(**structs.asdict(files)))
 
     def __str__(self) -> str:
         return path_of(self.path)
@@ -100,31 +111,31 @@ class Source:
             raise error.under(self.path, renamed) from error
 
     @contextmanager
-    def file(self, table: object = None, name: str | None = None) -> Iterator[Path]:
-        """Yield the file named in `table` or by `name`; errors about the file become errors about its key.
+    def file(self, table: object = None, name: str | None = None, key: str = "path") -> Iterator[Path]:
+        """Yield the file `name`, by default the `path` of a table here; errors about it become errors about this place.
 
-        The errors show only the form of cells, see `mechdesign.data._layout`. The layout of the file is given by
-        `table`.
+        An error about a file that cannot be opened names `key`. Errors about cells do not show them.
         """
-        layout = {key: getattr(table, key, None) for key in _LAYOUT}
+        path = self.folder / (name if name is not None else getattr(table, "path", ""))
+        given = {each: getattr(table, each, None) for each in _LAYOUT}
+        for each in ("delimiter", "decimal", "encoding"):
+            if given[each] is None and getattr(self.layout, each) != getattr(Layout(), each):
+                given[each] = getattr(self.layout, each)
         try:
-            with reading_as(**layout):
-                yield self.folder / (name if name is not None else getattr(table, "path", ""))
+            with reading_as(**given):
+                yield path
         except SpecificationError:
             raise
         except InputError as error:
-            key, problem = "", error.problem
+            at, problem, value = "", error.problem, withheld(_show_number(error.value))
             if error.path in _KEYS:
-                key = error.path
+                at, value = error.path, _show_number(error.value)
             elif error.path == "folder" or isinstance(error.__cause__, OSError):
-                key = "path"
+                at, value = key, error.path if isinstance(error.__cause__, OSError) else error.value
             else:
                 problem = f"{error.path} {problem}"
-            value: object = error.path
-            if not isinstance(error.__cause__, OSError):
-                value = _show_number(error.value) if key else withheld(_show_number(error.value))
-                error.restate(value)
-            raise self.error(key, problem, value=value, bound=error.bound, remedy=error.remedy) from error
+            error.restate(value)
+            raise self.error(at, problem, value=value, bound=error.bound, remedy=error.remedy) from error
 
 
 VERSION = 1

@@ -89,7 +89,7 @@ class Specification:
     Attributes:
         title: The title of the mechanism.
         settings: The settings of ``[solver]``.
-        folder: The folder for relative file names.
+        source: The folder for relative file names, and the layout of files.
         document: The tables as structures.
         tables: The tables as nested dictionaries, as parsed from TOML.
         text: The text of the specification, or "" if it was given as tables.
@@ -107,7 +107,7 @@ class Specification:
 
     title: str
     settings: SolveSettings
-    folder: Path
+    source: Source
     document: Document
     tables: Raw
     text: str = ""
@@ -119,7 +119,7 @@ class Specification:
     def with_data_of(self, other: Specification) -> Specification:
         """Return a copy of this specification that reuses the data of another specification.
 
-        Data are reused if both specifications have the same folder, secrets, observables, prior and cost.
+        Data are reused if both specifications have the same folder, layout, secrets, observables, prior and cost.
 
         Args:
             other: The other specification.
@@ -129,7 +129,8 @@ class Specification:
         """
         require_kind(other, Specification, "other", "a Specification")
         mine, its = self.document, other.document
-        same = all(getattr(mine, name) == getattr(its, name) for name in ("domain", "observables", "prior", "cost"))
+        shared = ("domain", "observables", "prior", "cost", "files")
+        same = all(getattr(mine, name) == getattr(its, name) for name in shared)
         made = replace(self)
         if same and self.folder == other.folder and "_data" in vars(other):
             # `cached_property` stores its value here.
@@ -139,11 +140,12 @@ class Specification:
     @cached_property
     def domain(self) -> Domain:
         """The secrets."""
-        return build_domain(self.document.domain, self._source / "domain")
+        return build_domain(self.document.domain, self.source / "domain")
 
     @property
-    def _source(self) -> Source:
-        return Source(folder=self.folder)
+    def folder(self) -> Path:
+        """The folder for relative file names."""
+        return self.source.folder
 
     def problem(self) -> Problem:
         """Return the problem.
@@ -256,7 +258,7 @@ class Specification:
         """
         secrets = self._problem.secrets
         assert secrets is not None
-        table, release = self.document.release, self._source / "release"
+        table, release = self.document.release, self.source / "release"
         with release.keys():
             sampling = Sampling.of(table.every, table.gap)
         try:
@@ -378,7 +380,7 @@ class Specification:
     def _doubts(self) -> Iterator[str]:
         """Yield notes about possible mistakes: names of columns, and costs that make the truth too expensive."""
         for name in ("domain", "observables"):
-            yield from doubts_of(getattr(self.document, name), self._source / name)
+            yield from doubts_of(getattr(self.document, name), self.source / name)
         cost = self._data.cost
         if self.document.cost.matrix is not None and self._domains[1] is self._domains[0]:
             dear = int((np.diagonal(cost) > cost.min(axis=1)).sum())
@@ -406,13 +408,13 @@ class Specification:
     @cached_property
     def policy_settings(self) -> PolicyTable:
         """The settings of ``[policy]``."""
-        return build_settings(self.document.policy, self._source / "policy", self._data.measures.graphs)
+        return build_settings(self.document.policy, self.source / "policy", self._data.measures.graphs)
 
     @cached_property
     def release_settings(self) -> ReleaseSettings:
         """The settings of ``[release]``; raise `SpecificationError` if it has no transitions."""
         return build_release(
-            self.document.release, self._source / "release", self._data.measures.graphs, self._data.prior
+            self.document.release, self.source / "release", self._data.measures.graphs, self._data.prior
         )
 
     @cached_property
@@ -425,11 +427,11 @@ class Specification:
         """The observables, and their indices if they are a subset of the secrets."""
         if self.document.observables is None:
             return self.domain, None
-        return build_observables(self.document.observables, self._source / "observables", self.domain)
+        return build_observables(self.document.observables, self.source / "observables", self.domain)
 
     @cached_property
     def _data(self) -> _Data:
-        document, source = self.document, self._source
+        document, source = self.document, self.source
         secrets, (observables, subset) = self._domains[0], self._observables
         visits = read_raw_visits(document.prior, source / "prior", secrets)
         if visits is not None:
@@ -445,11 +447,11 @@ class Specification:
     def _problem(self) -> Problem:
         data = self._data
         requirements = [
-            data.measures.requirement(table, self._source / "privacy" / index)
+            data.measures.requirement(table, self.source / "privacy" / index)
             for index, table in enumerate(self.document.privacy)
         ]
         secrets, observables = data.measures.secrets, data.measures.observables
-        with self._source.keys({"requirements": "privacy"}), withholding():
+        with self.source.keys({"requirements": "privacy"}), withholding():
             return Problem(data.prior, data.cost, requirements, data.objective, secrets, observables, self.title)
 
 
@@ -552,7 +554,8 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
         raise SpecificationError(
             "privacy", "is empty", bound="at least one requirement", remedy='for example, [[privacy]] kind = "metric"'
         )
-    return Specification(document.title, _settings(document.solver), Path(base_folder), document, data)
+    source = source.with_layout(document.files)
+    return Specification(document.title, _settings(document.solver), source, document, data)
 
 
 def _require_graphs(data: Raw) -> None:

@@ -30,6 +30,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 import numpy as np
 
 from mechdesign.base._check import as_path
@@ -41,7 +42,7 @@ from mechdesign.certify._texts import require_plain, require_plain_texts
 from mechdesign.data._matrices import read_matrix
 from mechdesign.data._text import column_text, has_columns, read_rows
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.model._grammar import MatrixFile, Table, says
+from mechdesign.model._grammar import FilesTable, MatrixFile, Table, says
 from mechdesign.specification._ledgers import LedgerTable, open_ledger
 from mechdesign.specification._read import VERSION, Source, check_version, convert, read_text, tables_of
 from mechdesign.specification._records import Records, RecordsTable, build_records, value_numbers
@@ -344,6 +345,7 @@ class ReleaseDocument(Table, frozen=True):
         policy: The pairs of values that must be indistinguishable, and the public constraints.
         release: The query and its budget.
         ledger: The ledger that is charged, or None.
+        files: The layout of all files.
         version: The version of this grammar.
         title: The title of the release in its report.
     """
@@ -355,6 +357,7 @@ class ReleaseDocument(Table, frozen=True):
     ]
     release: Annotated[AnyRelease, says("the query and its budget.")]
     ledger: Annotated[DividedLedgerTable | None, says("the ledger that is charged.")] = None
+    files: Annotated[FilesTable, says("the layout of all files.")] = msgspec.field(default_factory=FilesTable)
     version: Annotated[int, says("the version of this grammar.")] = VERSION
     title: Annotated[str, says("the title of the release in its report.")] = ""
 
@@ -365,7 +368,7 @@ class ReleaseSpecification:
 
     Attributes:
         title: The title of the release.
-        folder: The folder for relative file names.
+        source: The folder for relative file names, and the layout of files.
         records: The possible records, and the conversion of tables to them.
         policy: The policy.
         table: The ``[release]`` table.
@@ -381,7 +384,7 @@ class ReleaseSpecification:
     """
 
     title: str
-    folder: Path
+    source: Source
     records: Records
     policy: Policy
     table: Any
@@ -502,7 +505,7 @@ class ReleaseSpecification:
         table = self.ledger_table
         if table is None:
             return None
-        return open_ledger(self.folder, table.path, table.epsilon, table.rho, wait)
+        return open_ledger(self.source.folder, table.path, table.epsilon, table.rho, wait)
 
     def _keys(self) -> AbstractContextManager[None]:
         own = {name: f"release.{name}" for name in self.table.__struct_fields__}
@@ -525,7 +528,7 @@ class ReleaseSpecification:
             SpecificationError: A key is wrong.
         """
         with self._keys():
-            query: Query[Any] = self.table.query(self.domain, Source(("release",), self.folder))
+            query: Query[Any] = self.table.query(self.domain, self.source / "release")
         return query
 
 
@@ -603,4 +606,5 @@ def _parse(text: str, base_folder: str | os.PathLike[str], name: str) -> Release
     if ledger is not None and (ledger.division is None) != (ledger.part is None):
         missing = "part" if ledger.part is None else "division"
         raise source.error(("ledger", missing), "is missing", bound="division and part together")
-    return ReleaseSpecification(document.title, source.folder, records, policy, document.release, ledger)
+    source = source.with_layout(document.files)
+    return ReleaseSpecification(document.title, source, records, policy, document.release, ledger)
