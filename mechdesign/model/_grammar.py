@@ -6,7 +6,7 @@ the grammar, and appear in the JSON schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -75,22 +75,6 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             return given[0]
         problem = "is incomplete" if not given else f"has {' and '.join(given)}, which exclude each other"
         raise InputError("", problem, bound=f"given by exactly one of {', '.join(names)}")
-
-
-class _Choosing(type):
-    """The metaclass of `Either`: `isinstance` accepts instances of any type in `choices`."""
-
-    choices: tuple[type, ...] = ()
-
-    def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, cls.choices)
-
-
-class Either(metaclass=_Choosing):
-    """A union of types that msgspec cannot express; the function `kind_of` chooses the type for a given value."""
-
-    kind_of: ClassVar[Callable[[Any], type]]
-    """The function that returns the type for a value, one of `choices`."""
 
 
 Delimiter = Annotated[str | None, says("the character between columns; detected by default.")]

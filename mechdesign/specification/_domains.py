@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from mechdesign.base._errors import InputError, Shown, SpecificationError
+from mechdesign.base._errors import Shown, SpecificationError
 from mechdesign.certify._texts import require_plain
 from mechdesign.data._degrees import say_beyond
 from mechdesign.data._labels import Names
@@ -17,7 +16,7 @@ from mechdesign.data._layout import cell
 from mechdesign.data._maps import COLUMNS
 from mechdesign.data._text import column_text, number, plain_numbers, read_columns
 from mechdesign.model._domain import BoundingBox, Domain
-from mechdesign.model._grammar import Either, PlacesFile, Table, says
+from mechdesign.model._grammar import PlacesFile, Table, says
 from mechdesign.model._locate import DEGREES
 from mechdesign.specification._read import Source
 
@@ -25,67 +24,28 @@ LARGEST = 5000
 """Largest number of secrets, or observables, of a specification: a larger channel would not fit into memory."""
 
 
-Columns = Annotated[int, says("the number of cells, or anchors, from west to east; at least 2 anchors.")]
-Rows = Annotated[int, says("the number of cells, or anchors, from south to north; at least 2 anchors.")]
+_BORDERS, _CENTRE, _SIZE = ("south", "north", "west", "east"), ("latitude", "longitude"), ("width", "height")
 
 
-class PlaneGrid(Table, frozen=True):
-    """A rectangle of cells, or of anchors at their corners, numbered row by row from the south-west.
+class GridTable(Table, frozen=True):
+    """Cells of a rectangle, or anchors at their corners, numbered row by row from the south-west.
 
-    The first anchor is at (0, 0).
+    The rectangle is in a plane, with a size; the first anchor is at (0, 0). Or it is a box on the Earth, projected to
+    kilometres, with its borders, or with its centre and its size in km. Between anchors, distances in the plane never
+    exceed great-circle distances.
     """
 
-    columns: Columns
-    rows: Rows
-    width: Annotated[float, says("the width of the whole rectangle.")]
-    height: Annotated[float, says("the height of the whole rectangle.")]
-    unit: Annotated[str, says("the unit of width and height.")] = "km"
-
-
-class GeographicGrid(Table, frozen=True):
-    """A box of cells on the Earth, or of anchors at their corners, projected to kilometres.
-
-    Between anchors, distances in the plane never exceed great-circle distances.
-    """
-
-    columns: Columns
-    rows: Rows
-    south: Annotated[float, says("the southern border in degrees.")]
-    north: Annotated[float, says("the northern border in degrees.")]
-    west: Annotated[float, says("the western border in degrees.")]
-    east: Annotated[float, says("the eastern border in degrees.")]
-
-
-class CentredGrid(Table, frozen=True):
-    """A box of cells on the Earth, or of anchors at their corners, given by its centre and its size."""
-
-    columns: Columns
-    rows: Rows
-    latitude: Annotated[float, says("the latitude of the centre of the box in degrees.")]
-    longitude: Annotated[float, says("the longitude of the centre in degrees.")]
-    width: Annotated[float, says("the width of the box in km, at the latitude of its centre.")]
-    height: Annotated[float, says("the height of the box in km.")]
-
-
-if TYPE_CHECKING:
-    AnyGrid = PlaneGrid | GeographicGrid | CentredGrid
-else:
-
-    class AnyGrid(Either):
-        """A grid on a plane, with a size, or on the Earth, with borders or a centre and a size."""
-
-        choices = (PlaneGrid, GeographicGrid, CentredGrid)
-
-        @staticmethod
-        def kind_of(value: object) -> type:
-            keys = set(value) if isinstance(value, Mapping) else set()
-            borders, centre = keys & {"south", "north", "west", "east"}, keys & {"latitude", "longitude"}
-            if other := keys & {"width", "height", "latitude", "longitude"} if borders else set():
-                bound = "a size, a centre and a size, or south, north, west and east"
-                raise InputError("", f"has both {min(other)} and the border {min(borders)}", bound=bound)
-            if centre:
-                return CentredGrid
-            return GeographicGrid if borders and "unit" not in keys else PlaneGrid
+    columns: Annotated[int, says("the number of cells, or anchors, from west to east; at least 2 anchors.")]
+    rows: Annotated[int, says("the number of cells, or anchors, from south to north; at least 2 anchors.")]
+    width: Annotated[float | None, says("the width; on the Earth in km, at the latitude of the centre.")] = None
+    height: Annotated[float | None, says("the height; on the Earth in km.")] = None
+    unit: Annotated[str | None, says('the unit of width and height in a plane; "km" by default.')] = None
+    south: Annotated[float | None, says("the southern border in degrees; goes with the other three borders.")] = None
+    north: Annotated[float | None, says("the northern border in degrees.")] = None
+    west: Annotated[float | None, says("the western border in degrees.")] = None
+    east: Annotated[float | None, says("the eastern border in degrees.")] = None
+    latitude: Annotated[float | None, says("the latitude of the centre in degrees; goes with `longitude`.")] = None
+    longitude: Annotated[float | None, says("the longitude of the centre in degrees.")] = None
 
 
 class DomainTable(Table, frozen=True):
@@ -94,9 +54,9 @@ class DomainTable(Table, frozen=True):
     alternatives: ClassVar[tuple[str, ...]] = ("grid", "anchors", "points", "csv", "line", "labels")
     beside: ClassVar = MappingProxyType({"labels": "points"})
 
-    grid: Annotated[AnyGrid | None, says("a grid of cells.")] = None
+    grid: Annotated[GridTable | None, says("a grid of cells.")] = None
     anchors: Annotated[
-        AnyGrid | None,
+        GridTable | None,
         says('the corners of a grid, for ``kind = "continuous"``: all real coordinates between them are secrets.'),
     ] = None
     points: Annotated[list[list[float]] | None, says("the coordinates of each place.")] = None
@@ -216,20 +176,27 @@ def build_domain(table: DomainTable, source: Source) -> Domain:
         return Domain.from_labels(table.labels or ())
 
 
-def _grid(table: AnyGrid, source: Source) -> Domain:
+def _grid(table: GridTable, source: Source) -> Domain:
     _check_size(max(0, table.columns) * max(0, table.rows), source)
+    given = [name for name in (*_BORDERS, *_CENTRE, *_SIZE, "unit") if getattr(table, name) is not None]
+    centred = bool(set(given) & set(_CENTRE))
+    needed = _BORDERS if set(given) & set(_BORDERS) else (*_CENTRE, *_SIZE) if centred else _SIZE
+    for name in given:
+        if name not in needed and (name != "unit" or needed != _SIZE):
+            bound = "a size, a centre and a size, or south, north, west and east"
+            raise source.error(name, f"cannot be combined with {needed[0]}", bound=bound)
+    values = {name: getattr(table, name) for name in needed}
+    for name in needed:
+        if values[name] is None:
+            raise source.error(name, "is missing", remedy=f"add {name} = …")
     anchors = source.path[-1] == "anchors"
     with source.keys():
-        if not isinstance(table, PlaneGrid):
-            make = Domain.geographic_anchors if anchors else Domain.geographic_grid
-            box = (
-                BoundingBox.around(table.latitude, table.longitude, table.width, table.height)
-                if isinstance(table, CentredGrid)
-                else BoundingBox(table.south, table.north, table.west, table.east)
-            )
-            return make(table.columns, table.rows, box.south, box.north, box.west, box.east)
-        made = Domain.anchors if anchors else Domain.grid
-        return made(table.columns, table.rows, table.width, table.height, table.unit)
+        if needed == _SIZE:
+            made = Domain.anchors if anchors else Domain.grid
+            return made(table.columns, table.rows, **values, unit=table.unit or "km")
+        make = Domain.geographic_anchors if anchors else Domain.geographic_grid
+        box = BoundingBox.around(**values) if centred else BoundingBox(**values)
+        return make(table.columns, table.rows, box.south, box.north, box.west, box.east)
 
 
 def _places(table: PlacesFile, source: Source, unit: str) -> Domain:

@@ -11,7 +11,7 @@ import msgspec
 
 from mechdesign.base._check import suggest
 from mechdesign.base._errors import InputError, SpecificationError
-from mechdesign.model._grammar import Either, Raw, Table
+from mechdesign.model._grammar import Raw, Table
 from mechdesign.specification._document import Document
 from mechdesign.specification._read import VERSION, below, is_table, names_of, parts
 
@@ -68,11 +68,6 @@ def _tables(hint: Any) -> Iterator[type[Table]]:
 
 
 def _hook(kind: type) -> dict[str, Any]:
-    if issubclass(kind, Either):
-        choices = [
-            {"$ref": _REF.format(name=each.__name__)} if is_table(each) else _hook(each) for each in kind.choices
-        ]
-        return {"anyOf": choices}
     if kind is Fraction:
         return {"anyOf": [{"type": "number"}, {"type": "string"}]}
     raise TypeError(f"a table of a specification contains a {kind.__name__}, which has no JSON schema")

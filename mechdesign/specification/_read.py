@@ -25,12 +25,14 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec import structs
 
-from mechdesign.base._check import LARGEST_NUMBER, LEAST_NUMBER, as_path, require_kind, suggest
+from mechdesign.base._check import LARGEST_NUMBER as _LARGEST
+from mechdesign.base._check import LEAST_NUMBER as _LEAST
+from mechdesign.base._check import as_path, require_kind, suggest
 from mechdesign.base._errors import InfeasibleError, InputError, Keys, Shown, SpecificationError, keys_of, path_of
-from mechdesign.certify._exact import exact, exact_text, nearest
+from mechdesign.certify._exact import exact, exact_text
 from mechdesign.data._layout import reading_as, withheld
 from mechdesign.data.table import Layout
-from mechdesign.model._grammar import Either, FilesTable, Raw, Table
+from mechdesign.model._grammar import FilesTable, Raw, Table
 
 # The remedy in errors about a text that is not TOML.
 TOML = "write lines such as key = value, strings in quotes, and tables as [name]; `mechdesign examples city` prints one"
@@ -38,17 +40,13 @@ TOML = "write lines such as key = value, strings in quotes, and tables as [name]
 AnyTable = TypeVar("AnyTable", bound=Table)
 
 _UNCHANGED: Mapping[str, str] = MappingProxyType({})
-_WHERE = re.compile(r"(?P<problem>.*?)(?: - at `\$(?P<where>.*)`)?", re.DOTALL)
-_UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
-_CHOICE = re.compile(r"Invalid (?:enum )?value .*", re.DOTALL)
-_MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
+_FIELD = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<key>.*)`", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
+_DECIMAL = re.compile(r"Decimal\('([^']*)'\)")
 # Keys for the layout of a file, see `mechdesign.data._layout`.
 _LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered", "latitude", "longitude")
 # Keys that are also the names of arguments of functions that read files.
 _KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing")
-# Range of exact numbers, the same as in the verifier.
-_EXACT = ("1e-400", "1e+400")
 # Messages of msgspec contain this text instead of the key of a table with free names.
 _ANY = "[...]"
 _KINDS = {
@@ -105,7 +103,7 @@ class Source:
             raise
         except InputError as error:
             found = error.under(self.path, renamed)
-            found.restate(_show_number(found.value))
+            found.restate(_as_written(found.value))
             raise found from error
         except InfeasibleError as error:
             raise error.under(self.path, renamed) from error
@@ -127,9 +125,9 @@ class Source:
         except SpecificationError:
             raise
         except InputError as error:
-            at, problem, value = "", error.problem, withheld(_show_number(error.value))
+            at, problem, value = "", error.problem, withheld(_as_written(error.value))
             if error.path in _KEYS:
-                at, value = error.path, _show_number(error.value)
+                at, value = error.path, _as_written(error.value)
             elif error.path == "folder" or isinstance(error.__cause__, OSError):
                 at, value = key, error.path if isinstance(error.__cause__, OSError) else error.value
             else:
@@ -226,13 +224,6 @@ def _decode(kind: type, value: object) -> object:
     """Convert a value to a type that msgspec does not support."""
     if kind is Fraction:
         return exact(value, "")
-    if issubclass(kind, Either):
-        chosen = kind.kind_of(value)
-        try:
-            return msgspec.convert(value, chosen, dec_hook=_decode)
-        except msgspec.ValidationError as error:
-            # `_explain` turns this into an error with the place of the value.
-            raise ValueError("does not match any kind", chosen) from error
     # msgspec expects this error for a type that the hook does not support.
     raise NotImplementedError(kind)
 
@@ -240,41 +231,22 @@ def _decode(kind: type, value: object) -> object:
 def _check_sizes(value: object, path: Keys) -> None:
     """Raise `SpecificationError` for a number outside the range of floats or 64-bit integers.
 
-    Infinities and NaN are accepted here; each key has its own check.
+    Infinities and NaN are accepted here; each key has its own check. `exact` checked the exact numbers.
     """
     if isinstance(value, Table):
-        for name in value.__struct_fields__:
-            _check_sizes(getattr(value, name), (*path, name))
+        value = {name: getattr(value, name) for name in value.__struct_fields__}
+    if isinstance(value, dict):
+        for key, each in value.items():
+            _check_sizes(each, (*path, key))
     elif isinstance(value, list | tuple):
         for index, each in enumerate(value):
             _check_sizes(each, (*path, index))
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            if isinstance(each, Table | list):
-                _check_sizes(each, (*path, key))
-    elif isinstance(value, int | float | Fraction) and (bound := _find_passed_bound(value)):
-        raise SpecificationError(path, "is out of range", value=_short(value), bound=bound)
-
-
-def _find_passed_bound(value: float | Fraction) -> str:
-    """Return the allowed range of a number that is out of range, or "" if it is in range."""
-    if isinstance(value, int):
-        return "" if -(2**63) <= value < 2**63 else "an integer of 64 bits"
-    if isinstance(value, float):
-        usual = not math.isfinite(value) or LEAST_NUMBER <= abs(value) <= LARGEST_NUMBER
-    else:
-        usual = Fraction(_EXACT[0]) <= abs(value) <= Fraction(_EXACT[1])
-    least, largest = _EXACT if isinstance(value, Fraction) else ("1e-100", "1e+100")
-    return "" if usual or not value else f"0, or between {least} and {largest} in absolute value"
-
-
-def _short(value: float | Fraction) -> object:
-    """Return a short text of a number for an error, since it may have thousands of digits."""
-    ratio = Fraction(value)
-    bits = ratio.numerator.bit_length() - ratio.denominator.bit_length()
-    if isinstance(value, float) or abs(bits) < 64:
-        return _show_number(value)
-    return Shown(f"about {'-' if value < 0 else ''}1e{math.floor(bits * math.log10(2))}")
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        shown = Shown(f"about {'-' if value < 0 else ''}1e{math.floor(value.bit_length() * math.log10(2))}")
+        raise SpecificationError(path, "is out of range", value=shown, bound="an integer of 64 bits")
+    elif isinstance(value, float) and value and math.isfinite(value) and not _LEAST <= abs(value) <= _LARGEST:
+        bound = f"0, or between {_LEAST:g} and {_LARGEST:g} in absolute value"
+        raise SpecificationError(path, "is out of range", value=value, bound=bound)
 
 
 def choice(value: str, choices: Iterable[str], path: str | Keys) -> str:
@@ -292,8 +264,6 @@ def parts(hint: Any) -> Iterator[Any]:
     elif get_origin(hint) in (Union, UnionType):
         for each in get_args(hint):
             yield from parts(each)
-    elif isinstance(hint, type) and issubclass(hint, Either):
-        yield from hint.choices
     elif hint is not NoneType:
         yield hint
 
@@ -323,41 +293,39 @@ def names_of(table: type[Table]) -> list[str]:
     return [*([tag] if tag else []), *table.__struct_fields__]
 
 
-def _explain(error: msgspec.ValidationError, data: object, kind: Any, path: Keys) -> SpecificationError:
-    match = _WHERE.fullmatch(str(error))
-    problem, where = (match["problem"], match["where"] or "") if match else (str(error), "")
-    hints: list[Any] = [*parts(kind)]
-    tables: list[type[Table]] = []
-    value: Any = data
-    inside: Keys = ()
-    for step in keys_of(f"specification{where}")[1:]:
+def _explain(error: msgspec.ValidationError, data: Any, kind: Any, path: Keys) -> SpecificationError:
+    """Return the error about a key: the sentence of msgspec, with the accepted names, kinds and values."""
+    problem, _, where = str(error).partition(" - at `$")
+    value, hints, above, place = data, [*parts(kind)], [], path
+    for step in keys_of(f"specification{where.removesuffix('`')}")[1:]:
         if step == _ANY:
-            return _explain_inside(value, hints, (*path, *inside))
-        tables = [hint for hint in hints if is_table(hint)]
-        hints, value, inside = below(_like(hints, value), step), _at(value, step), (*inside, step)
-    place = (*path, *inside)
-    here = [hint for hint in _like(hints, value) if is_table(hint)]
-    if found := _UNKNOWN.fullmatch(problem):
-        return _unknown_key(found["key"], here[0], place)
-    if found := _MISSING.fullmatch(problem):
-        key = found["key"]
-        tags = _tags(here) if key == here[0].__struct_config__.tag_field else ""
-        return SpecificationError((*place, key), "is missing", bound=tags, remedy="" if tags else f"add {key} = …")
-    cause = error.__cause__
-    if cause is not None and isinstance(cause.__cause__, msgspec.ValidationError):
-        return _explain(cause.__cause__, value, cause.args[1], place)
-    if isinstance(cause, InputError):
-        shown = None if cause.value is None else _show_number(value)
+            return _explain_inside(value, hints, place)
+        above, hints = hints, below(_like(hints, value), step)
+        value, place = _at(value, step), (*place, step)
+    tables = [hint for hint in _like(hints, value) if is_table(hint)]
+    if isinstance(cause := error.__cause__, InputError):
+        shown = None if cause.value is None else _as_written(value)
         return SpecificationError(place, cause.problem, value=shown, bound=cause.bound, remedy=cause.remedy)
-    value = _show_number(value)
-    if tables and place and place[-1] == tables[0].__struct_config__.tag_field:
-        names = [str(table.__struct_config__.tag) for table in tables]
-        if isinstance(value, str):
-            return _unknown(value, names, place)
-        return SpecificationError(place, "is not a kind", value=value, bound=f"one of {', '.join(names)}")
-    if _CHOICE.fullmatch(problem):
-        return _unknown(str(value), next(get_args(hint) for hint in hints if get_origin(hint) is Literal), place)
-    return _wrong_type(problem, value, place or ("specification",))
+    if found := _FIELD.fullmatch(problem):
+        key, names = found["key"], names_of(tables[0])
+        if found["fault"] == "missing required":
+            tags = key == tables[0].__struct_config__.tag_field and f"one of {', '.join(_tags(tables))}"
+            return SpecificationError((*place, key), "is missing", bound=tags or "", remedy=f"add {key} = …")
+        bound, remedy = f"one of {', '.join(names)}", suggest(key, names)
+        return SpecificationError((*place, key), "is not a known key", bound=bound, remedy=remedy)
+    if problem.startswith("Invalid"):
+        choices = [name for hint in hints if get_origin(hint) is Literal for name in get_args(hint)]
+        return _unknown(str(value), choices or _tags([hint for hint in above if is_table(hint)]), place)
+    found = _EXPECTED.fullmatch(problem)
+    kinds = found["kinds"].split(" | ") if found else []
+    bound = " or ".join(_KINDS.get(name, name) for name in kinds if name != "null")
+    bound += (found["length"] or "") if found else ""
+    name = path_of(place)
+    remedy = f"write [[{name}]] instead of [{name}]" if kinds == ["array"] and isinstance(value, Mapping) else ""
+    problem = "has the wrong type" if found else f"is not accepted ({problem})"
+    return SpecificationError(
+        place or ("specification",), problem, value=_as_written(value), bound=bound, remedy=remedy
+    )
 
 
 def _explain_inside(values: Any, hints: Sequence[Any], place: Keys) -> SpecificationError:
@@ -371,42 +339,17 @@ def _explain_inside(values: Any, hints: Sequence[Any], place: Keys) -> Specifica
     raise AssertionError("msgspec accepts a value that it has refused")
 
 
-def _wrong_type(problem: str, value: object, place: Keys) -> SpecificationError:
-    found = _EXPECTED.fullmatch(problem)
-    if found is None:
-        return SpecificationError(place, f"is not accepted ({problem})", value=value)
-    kinds = [_KINDS.get(name, name) for name in found["kinds"].split(" | ") if name != "null"]
-    bound = " or ".join(kinds) + (found["length"] or "")
-    remedy, written = "", path_of(place)
-    if found["kinds"] == "array" and isinstance(value, Mapping):
-        remedy = f"write [[{written}]] instead of [{written}]: there may be several"
-    if "a table" in kinds and isinstance(value, list) and value and isinstance(value[0], Mapping):
-        remedy = f"write [{written}] instead of [[{written}]]: there is only one"
-    return SpecificationError(place, "has the wrong type", value=value, bound=bound, remedy=remedy)
-
-
-def _unknown_key(key: str, table: type[Table], place: Keys) -> SpecificationError:
-    """Return the error about an unknown key; its remedy is the right table or a similar key."""
-    names = names_of(table)
-    remedy = suggest(key, names)
-    for name in table.__struct_fields__:
-        if any(is_table(inner) and key in inner.__struct_fields__ for inner in below([table], name)):
-            remedy = f"write it inside {name}: {name} = {{ …, {key} = … }}"
-            break
-    return SpecificationError((*place, key), "is not a known key", bound=f"one of {', '.join(names)}", remedy=remedy)
-
-
 def _like(hints: Sequence[Any], value: object) -> list[Any]:
     """Return the tables of the kind that a value names, or all `hints` if the value names no kind."""
-    tagged = [hint for hint in hints if is_table(hint) and hint.__struct_config__.tag is not None]
-    if len(tagged) < 2 or not isinstance(value, Mapping):
-        return list(hints)
-    named = [hint for hint in tagged if value.get(hint.__struct_config__.tag_field) == hint.__struct_config__.tag]
+    named = []
+    if isinstance(value, Mapping):
+        configs = [(hint, hint.__struct_config__) for hint in hints if is_table(hint)]
+        named = [hint for hint, config in configs if config.tag and value.get(config.tag_field) == config.tag]
     return named or list(hints)
 
 
-def _tags(tables: Sequence[type[Table]]) -> str:
-    return f"one of {', '.join(str(table.__struct_config__.tag) for table in tables)}"
+def _tags(tables: Sequence[type[Table]]) -> list[str]:
+    return [str(table.__struct_config__.tag) for table in tables]
 
 
 def _at(value: Any, step: str | int) -> Any:
@@ -422,17 +365,9 @@ def _unknown(value: str, names: Sequence[str], path: str | Keys) -> Specificatio
     return SpecificationError(path, "is not known", value=value, bound=bound, remedy=remedy)
 
 
-def _show_number(value: object) -> object:
-    """Return a number as it is written in the file, not as Decimal('0.1')."""
-    if isinstance(value, Decimal) and value.is_finite():
-        value = Fraction(value) if abs(value.adjusted()) < 400 else str(value)
+def _as_written(value: object) -> object:
+    """Return a value whose numbers an error shows as they are written, not as Decimal('0.1') or Fraction(1, 10)."""
     if isinstance(value, Fraction):
-        if value.denominator == 1:
-            return int(value)
-        near = nearest(value)
-        return near if math.isfinite(near) and Fraction(repr(near)) == value else exact_text(value)
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, Mapping):
-        return {key: _show_number(each) for key, each in value.items()}
-    return [_show_number(each) for each in value] if isinstance(value, list) else value
+        return Shown(exact_text(value))
+    text = repr(value)
+    return Shown(_DECIMAL.sub(r"\1", text)) if "Decimal(" in text else value

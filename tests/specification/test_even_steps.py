@@ -194,7 +194,7 @@ def test_a_step_counts_for_the_hour_in_which_it_starts(tmp_path: Path) -> None:
         ('paths = ["mix.csv"], by = "hour"', "", "release.transition.paths", "24 files"),
         ('estimated = true, smoothing = 1, by = "step"', "", "release.transition.by", "cannot be combined with data"),
         ('path = "mix.csv"', 'every = "5"', "release.every", "length of time"),
-        ('path = "mix.csv"', "smoothing = 1", "release.smoothing", "Write it inside transition"),
+        ('path = "mix.csv"', "smoothing = 1", "release.smoothing", "not a known key"),
     ],
 )
 def test_wrong_keys(folder: Path, transition: str, rest: str, path: str, words: str) -> None:
