@@ -36,11 +36,11 @@ import scipy.sparse as sparse
 import mechdesign as md
 from mechdesign.certify import _archive as archive
 from mechdesign.certify import _bundle as bundle
-from mechdesign.data._budgets import read_budgets
 from mechdesign.data._matrices import read_matrix
 from mechdesign.data._movement import read_checkins, read_plt
 from mechdesign.data._states import read_states
-from mechdesign.data._trajectories import to_grid
+from mechdesign.data.budgets import read_budgets
+from mechdesign.data.trajectories import to_grid
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.specification._specification import Specification, parse, read_spec

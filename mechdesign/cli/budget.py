@@ -12,7 +12,7 @@ import click
 from mechdesign.cli._arguments import cache_option, layout_options, memory_option, naming_options, show_values_option
 from mechdesign.cli._console import at_least, output, say_note, table
 from mechdesign.cli._correlations import check_figure, compare_assumptions, loss_of, save_figure, warnings_once
-from mechdesign.data._budgets import write_budgets
+from mechdesign.data.budgets import write_budgets
 from mechdesign.synthesis._folders import check_outputs
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from mechdesign.cli._arguments import (
 )
 from mechdesign.cli._console import at_most, output, say_note, show_next, table
 from mechdesign.cli._correlations import check_figure, compare_assumptions, loss_of, save_figure, warnings_once
-from mechdesign.data._budgets import read_budgets
+from mechdesign.data.budgets import read_budgets
 from mechdesign.model._open_chain import ENDS
 from mechdesign.specification.examples import on_disk
 from mechdesign.synthesis._folders import check_folder, check_outputs

@@ -16,7 +16,7 @@ from mechdesign.data._layout import dialect_of, to_nfc
 from mechdesign.data._movement import Points, Written, read_points, read_trajectories
 from mechdesign.data._text import column_text, columns_text, is_number, one_column_remedy, open_lines, read_rows
 from mechdesign.data._times import TimeColumns, find_times, order_of
-from mechdesign.data._trajectories import Trajectory
+from mechdesign.data.trajectories import Trajectory
 
 # Number of lines in the first sample, and in the largest. The sample grows while a column named like a time is blank in
 # all lines of the sample.

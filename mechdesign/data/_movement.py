@@ -44,7 +44,7 @@ from mechdesign.data._text import (
     read_columns,
 )
 from mechdesign.data._times import Clock, Instant, SetClockError, read_with
-from mechdesign.data._trajectories import Trajectory
+from mechdesign.data.trajectories import Trajectory
 from mechdesign.model._locate import INTERCHANGED
 
 # The user of all rows in a table without a column of users.

@@ -21,7 +21,6 @@ from mechdesign.data._degrees import Error, errors_at, place_in, say_beyond
 from mechdesign.data._labels import Names
 from mechdesign.data._layout import cell, mark_of, names_of, to_nfc, withholding
 from mechdesign.data._left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, describe_left_out
-from mechdesign.data._resampling import Resampled, Sampling, sampled, seconds_text
 from mechdesign.data._text import as_float, check_column, columns_text, is_parquet, number, read_rows
 from mechdesign.data._times import (
     Clock,
@@ -33,6 +32,7 @@ from mechdesign.data._times import (
     order_of,
     read_with,
 )
+from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import DEGREES, PLANE, locate
 

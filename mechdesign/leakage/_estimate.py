@@ -17,7 +17,7 @@ from mechdesign.model._open_chain import Ends, OpenChain, as_ends
 from mechdesign.model._prior import Prior
 
 if TYPE_CHECKING:
-    from mechdesign.data._trajectories import Visits
+    from mechdesign.data.trajectories import Visits
 
 Border = Literal["cut", "state"]
 

@@ -13,9 +13,9 @@ from mechdesign.base._warnings import warn
 from mechdesign.data._chain_counts import counts_of
 from mechdesign.data._layout import withholding
 from mechdesign.data._matrices import dense, read_chain_matrix
-from mechdesign.data._resampling import Sampling, seconds_text
 from mechdesign.data._states import Steps
-from mechdesign.data._trajectories import Visits
+from mechdesign.data.resampling import Sampling, seconds_text
+from mechdesign.data.trajectories import Visits
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._builders import edge_array
 from mechdesign.leakage._estimate import Correlations, correlations_from_traces

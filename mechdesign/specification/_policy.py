@@ -12,7 +12,7 @@ from msgspec import structs
 from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import SpecificationError
 from mechdesign.certify._exact import exact_text
-from mechdesign.data._resampling import Sampling
+from mechdesign.data.resampling import Sampling
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._constraints import delta_set
 from mechdesign.mechanisms._kinds import MECHANISMS

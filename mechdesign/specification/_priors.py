@@ -13,13 +13,13 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.data import _movement as traces
-from mechdesign.data import _trajectories as trajectories
+from mechdesign.data import trajectories
 from mechdesign.data._inspection import unread_times
 from mechdesign.data._labels import read_matched
 from mechdesign.data._layout import to_nfc, withholding
-from mechdesign.data._resampling import Sampling, median_interval, resample
 from mechdesign.data._text import number, plain_numbers
 from mechdesign.data._times import order_of
+from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Checkins, CountsFile, PriorTable, Simulated, Trajectories
 from mechdesign.model._prior import Prior

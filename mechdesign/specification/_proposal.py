@@ -17,8 +17,8 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.data import _layout as layout
 from mechdesign.data._inspection import DataSource
 from mechdesign.data._joining import Joined
-from mechdesign.data._resampling import median_interval, seconds_text
-from mechdesign.data._trajectories import Visits, to_grid
+from mechdesign.data.resampling import median_interval, seconds_text
+from mechdesign.data.trajectories import Visits, to_grid
 from mechdesign.model import distances
 from mechdesign.model._domain import BoundingBox, Domain, Grid
 from mechdesign.model._locate import PLANE, locate

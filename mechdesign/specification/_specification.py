@@ -32,8 +32,8 @@ from mechdesign.base._values import cached_property
 from mechdesign.certify._texts import require_plain, require_plain_texts
 from mechdesign.data._layout import withholding
 from mechdesign.data._left_out import MOST_LEFT_OUT
-from mechdesign.data._resampling import Sampling
 from mechdesign.data._states import States, Steps, as_steps
+from mechdesign.data.resampling import Sampling
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Raw

@@ -21,7 +21,7 @@ from mechdesign.data import _matrices as matrices
 from mechdesign.data import _movement as traces
 from mechdesign.data import _states as states
 from mechdesign.data import _text as text
-from mechdesign.data import _trajectories as trajectories
+from mechdesign.data import trajectories
 from mechdesign.data._layout import cell, form_of, withheld, withholding
 from mechdesign.errors import InputError, MechdesignError, MetricWarning, Shown, Total, showing_values, values_are_shown
 from mechdesign.specification._specification import parse

@@ -15,7 +15,6 @@ import pytest
 from rows import each_row
 
 from mechdesign.data import _layout as layout
-from mechdesign.data._budgets import read_budgets
 from mechdesign.data._inspection import inspect_data
 from mechdesign.data._labels import Names
 from mechdesign.data._layout import FileLayout, current_layout, mark_of, reading_as
@@ -25,6 +24,7 @@ from mechdesign.data._movement import read_checkins
 from mechdesign.data._movement import read_places as read_keys
 from mechdesign.data._states import read_states
 from mechdesign.data._text import read_columns, read_numbers, read_rows
+from mechdesign.data.budgets import read_budgets
 from mechdesign.errors import InputError, RecognisedWarning
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import DEGREES

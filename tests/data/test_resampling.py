@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import each_row
 
-from mechdesign.data._resampling import Sampling, duration, resample, sampled, seconds_text
 from mechdesign.data._states import as_steps
-from mechdesign.data._trajectories import Trajectory
+from mechdesign.data.resampling import Sampling, duration, resample, sampled, seconds_text
+from mechdesign.data.trajectories import Trajectory
 from mechdesign.errors import InputError
 from mechdesign.model._domain import Domain
 

@@ -6,7 +6,7 @@ from rows import each_row
 
 from mechdesign.data._movement import read_checkins
 from mechdesign.data._states import as_states, as_steps, read_states
-from mechdesign.data._trajectories import to_grid
+from mechdesign.data.trajectories import to_grid
 from mechdesign.errors import InputError
 from mechdesign.model._domain import Domain
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from rows import each_row
 
-from mechdesign.data._budgets import read_budgets
 from mechdesign.data._layout import cell, form_of
 from mechdesign.data._matrices import read_labelled
 from mechdesign.data._text import columns_text, read_rows
+from mechdesign.data.budgets import read_budgets
 from mechdesign.errors import InputError, showing_values
 
 PLACES = ["46.950001 7.440007", "46950001,7440007", "46.95;7.44", "LINESTRING (7.440007 46.950001, 7.440028 46.950014)"]

@@ -17,7 +17,7 @@ from mechdesign.data._layout import form_of
 from mechdesign.data._movement import Written, read_checkins, read_points
 from mechdesign.data._states import as_steps
 from mechdesign.data._times import Clock, find_times, order_of
-from mechdesign.data._trajectories import Trajectory
+from mechdesign.data.trajectories import Trajectory
 from mechdesign.errors import InputError, InputWarning
 from mechdesign.model._domain import Domain
 

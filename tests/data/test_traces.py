@@ -17,7 +17,7 @@ from rows import each_row
 import mechdesign as md
 from mechdesign.data._degrees import possible_longitudes, within_180
 from mechdesign.data._movement import read_checkins, read_places, read_plt
-from mechdesign.data._trajectories import Trajectory, Visits, to_grid
+from mechdesign.data.trajectories import Trajectory, Visits, to_grid
 from mechdesign.errors import InputError, InputWarning
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain

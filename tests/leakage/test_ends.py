@@ -12,7 +12,7 @@ import scipy.sparse as sparse
 from leakage_brute import best_of, close, subset_points
 
 from mechdesign import leakage
-from mechdesign.data._trajectories import Trajectory, Visits, to_grid
+from mechdesign.data.trajectories import Trajectory, Visits, to_grid
 from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
 from mechdesign.leakage._correlations import mismatch
 from mechdesign.model._domain import Domain

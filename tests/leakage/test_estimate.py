@@ -7,7 +7,7 @@ import pytest
 
 from mechdesign import leakage
 from mechdesign.data._movement import read_plt
-from mechdesign.data._trajectories import to_grid
+from mechdesign.data.trajectories import to_grid
 from mechdesign.errors import SmoothedChainWarning
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.model._domain import Domain

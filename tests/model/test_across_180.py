@@ -10,7 +10,7 @@ import pytest
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.data._trajectories import Trajectory, to_grid
+from mechdesign.data.trajectories import Trajectory, to_grid
 from mechdesign.errors import InputError, InputWarning
 from mechdesign.model._answers import sample_at
 from mechdesign.model._domain import BoundingBox, Domain

@@ -10,7 +10,7 @@ from spec_examples import BOX, GRID, LABELS, UNIFORM, assert_refused_texts
 
 from mechdesign import specification as spec
 from mechdesign.data._movement import read_plt
-from mechdesign.data._trajectories import to_grid
+from mechdesign.data.trajectories import to_grid
 from mechdesign.errors import InputWarning, SpecificationError
 from mechdesign.graphs._builders import edge_array
 from mechdesign.model._markov import MarkovChain

@@ -14,7 +14,7 @@ from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, METRIC, docume
 
 from mechdesign import specification as spec
 from mechdesign.data._movement import read_checkins, read_plt
-from mechdesign.data._trajectories import to_grid
+from mechdesign.data.trajectories import to_grid
 from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
 from mechdesign.model import distances
 from mechdesign.model._domain import BoundingBox, Domain

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError
-from mechdesign.data._trajectories import Trajectory
+from mechdesign.data.trajectories import Trajectory
 
 _SECONDS = {"s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*")
