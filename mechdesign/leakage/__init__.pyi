@@ -12,6 +12,8 @@ from . import cao2019 as cao2019
 from ._accountant import Accountant as Accountant
 from ._best_budgets import BestBudgets as BestBudgets
 from ._best_budgets import best_budgets as best_budgets
+from ._budgets import allocate_budget as allocate_budget
+from ._budgets import constant_budget as constant_budget
 from ._correlations import Candidates as Candidates
 from ._correlations import Correlation as Correlation
 from ._correlations import Varying as Varying
@@ -36,5 +38,3 @@ from ._recursion import windows as windows
 from ._row_pair import fractional as fractional
 from ._row_pair import row_pair_program as row_pair_program
 from ._support import Line as Line
-from .budgets import allocate_budget as allocate_budget
-from .budgets import constant_budget as constant_budget
