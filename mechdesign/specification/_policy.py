@@ -142,10 +142,11 @@ class ReleaseTable(Table, frozen=True):
         int | None, says("for rehearsals only: anyone who knows the seed of a published trace can recover the truth.")
     ] = None
     history: Annotated[
-        Literal["others"] | None,
+        Literal["others", "own"] | None,
         says(
-            '"others" states that the data behind prior, chain and policy do not include the person whose trace is '
-            "released; the manifest repeats this statement."
+            "whose data are behind prior, chain and policy, required if they were counted: "
+            '"others" states that the data do not include the person whose trace is released, "own" that they may, '
+            "which also needs --own-history. The manifest repeats the statement, and nobody checks it."
         ),
     ] = None
 

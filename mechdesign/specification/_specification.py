@@ -307,24 +307,20 @@ class Specification:
             progress: Called with a `Progress` before each step.
             keep: Called with the steps released so far if a later step fails after a ledger was charged, because their
                 budget is spent.
-            own_history: Release the trace even if prior, chain or policy were counted from rows between its first and
-                last time. Published files then depend on the true states, and the manifest records this dependence.
+            own_history: Accept that prior, chain or policy were counted from data of the person of the trace, as
+                ``history = "own"`` in ``[release]`` states. Published files then depend on these data.
 
         Returns:
             The released trace; after Ctrl-C the steps so far, if there are any.
 
         Raises:
-            SpecificationError: A key is wrong, or not supported for a trace, or counted rows lie between the first and
-                the last time of the trace.
+            SpecificationError: A key is wrong, or not supported for a trace, or ``[release]`` does not state whose data
+                were counted.
             InputError: A state is unknown, or impossible as the true state.
             BudgetExceededError: The steps would exceed the budget of the ledger; nothing was released.
-
-        Warns:
-            InputWarning: Prior, chain or policy were counted from data that may include the trace, and times are
-                missing.
         """
         from mechdesign.specification._traces import (
-            compare_history,
+            declared_history,
             release_trace,
             require_budget,
             require_steps,
@@ -334,9 +330,8 @@ class Specification:
 
         require_steps(self.document)
         problem, settings = self.problem(), self.release_settings
+        history = declared_history(self.document, self.source, own_history)
         steps, _ = self.steps(trace, delimiter)
-        others = settings.table.history == "others"
-        history = compare_history(self.document, self.folder, steps, others=others, own_history=own_history)
         transition = settings.transitions.along(steps, Source(("release", "transition")))
         seed = settings.table.seed if seed is None else seed
         charged = self.ledger() if ledger is None and seed is None else ledger

@@ -1,8 +1,8 @@
-"""Release a trace under ``[release]``, and check whether rows of the trace itself were counted.
+"""Release a trace under ``[release]``, and state on which data its public files depend.
 
 The prior, the chain or the policy may be counted from data: check-ins, trajectories, raw visits, files of counts, and
-matrices written by `mechdesign chain`. The source of other matrices, and of numbers in the specification, is unknown.
-Times of rows and of the trace are compared before resampling, for the users that ``only`` selects.
+matrices written by `mechdesign chain`. The owner declares whose data these are; nothing is compared. The source of
+other matrices, and of numbers in the specification, is unknown.
 """
 
 from __future__ import annotations
@@ -10,30 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
-from msgspec import structs
-from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_truth
 from mechdesign.base._deadline import Deadline, ProgressCallback
-from mechdesign.base._errors import BudgetExceededError, InputError, InputWarning, SpecificationError
-from mechdesign.base._warnings import suppress_warnings, warn
+from mechdesign.base._errors import BudgetExceededError, InputError, SpecificationError
 from mechdesign.certify._exact import exact_text
-from mechdesign.data._chain_counts import counts_of
-from mechdesign.data._layout import cell
-from mechdesign.data._states import Steps
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.model._grammar import ChainTable, Checkins, PriorTable, Trajectories
+from mechdesign.model._grammar import ChainTable, PriorTable
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.specification._document import ARGUMENTS, Document
 from mechdesign.specification._graphs import GraphPrivacyTable
 from mechdesign.specification._policy import ReleaseSettings, SpecifiedPolicy
-from mechdesign.specification._priors import read_traces
 from mechdesign.specification._read import Source
 from mechdesign.synthesis._result import Design
 from mechdesign.synthesis._settings import SolveSettings
@@ -41,103 +31,46 @@ from mechdesign.traces._released import History, ReleasedTrace
 from mechdesign.traces._stage import Release
 from mechdesign.traces._trace import Trace
 
-_COUNTS = ("csv", "visits")
+_COUNTED = ("csv", "visits", "checkins", "plt", "estimated")
 _NUMBERS = ("counts", "probabilities")
 # Files that `mechdesign chain` writes.
 _CHAIN, _STATES = ("forward.csv", "backward.csv"), "states.csv"
 
 
-class _CountSource(NamedTuple):
-    """A source of the prior, the chain or the policy: its key, its data with times, and whether it was counted."""
-
-    place: Source
-    data: Checkins | Trajectories | None = None
-    counted: bool = True
-
-
-def compare_history(
-    document: Document, folder: Path, steps: Steps, *, others: bool = False, own_history: bool = False
-) -> History:
-    """Return the data on which the public files of a trace depend, in addition to its outputs.
+def declared_history(document: Document, source: Source, own_history: bool = False) -> History:
+    """Return the data on which the public files of a trace depend, in addition to its outputs, as the owner declares.
 
     Args:
-        document: The specification, whose prior, chain and policy were read without an error.
-        folder: The folder for relative file names.
-        steps: The trace; only its times are used.
-        others: Whether the specification states that the data do not include the person of the trace.
-        own_history: Whether to release the trace even if rows between its first and last time were counted.
+        document: The specification.
+        source: The place of the document, with the folder for relative file names.
+        own_history: Whether the caller accepts that the files depend on data of the person of the trace.
 
     Returns:
-        The keys that were counted, the keys that were given as numbers, and the result of the comparison.
+        The keys that were counted, the keys that were given as numbers, and the declaration.
 
     Raises:
-        SpecificationError: Counted rows lie between the first and the last time of the trace.
-
-    Warns:
-        InputWarning: Prior, chain or policy were counted from data, but the trace or the data have no times.
+        SpecificationError: Something was counted, but ``history`` in ``[release]`` does not state whose data these are;
+            or it states "own", and the caller does not accept this.
     """
+    stated, place = document.release.history, source / "release"
     as_truth(own_history, "own_history")
-    origins = list(_origins(document, Source(folder=folder)))
-    counted = tuple(str(origin.place) for origin in origins if origin.counted)
-    given = tuple(str(origin.place) for origin in origins if not origin.counted)
-    if others and own_history:
-        raise SpecificationError(
-            "release.history",
-            "contradicts --own-history",
-            value="others",
-            bound="either --own-history or this key",
-            remedy="remove the option or the key",
-        )
-    if others or not counted:
-        return History(counted, given, others=others)
-    found = [_has_rows_within(origin, steps.span) for origin in origins if origin.counted]
-    if True in found and not own_history:
-        key = counted[found.index(True)]
-        raise SpecificationError(
-            key,
-            "counts rows from the time of the trace, so published files would depend on the true states",
-            bound="rows before the first or after the last time of the trace",
-            remedy="use other data; or insist (--own-history, own_history=True in Python); or state in [release] "
-            'that the data do not include this person (history = "others")',
-        )
-    within = True if True in found else None if None in found else False
-    if within is None and own_history:
-        within = True
-    elif within is None:
-        warn(
-            f"{', '.join(counted)}: counted from data that may include the trace, which cannot be checked without "
-            "times. Published costs and channels depend on these data. Give times to the trace and to the data, "
-            'or state in [release] that the data do not include this person (history = "others")',
-            InputWarning,
-            stacklevel=3,
-        )
-    return History(counted, given, within)
+    origins = dict(_origins(document, source))
+    counted, given = (tuple(key for key, each in origins.items() if each is kind) for kind in (True, False))
+    both = '"others", or "own" with --own-history (own_history=True in Python)'
+    if counted and stated is None:
+        raise place.error(
+            "history", f"is missing, but data were counted for {', '.join(counted)}", bound=both,
+            remedy='"others" states that these data do not include the person of the trace, "own" that they may',
+        )  # fmt: skip
+    if own_history != (stated == "own"):
+        problem = "contradicts --own-history" if own_history else "needs --own-history as well"
+        remedy = "published files then depend on data of this person, and on the true states if these are among them"
+        raise place.error("history", problem, value=stated, bound=both, remedy=remedy)
+    return History(counted, given, stated)
 
 
-def _has_rows_within(origin: _CountSource, span: tuple[np.datetime64, np.datetime64] | None) -> bool | None:
-    """Return whether any row of the data lies in the closed time interval `span`; None if unknown."""
-    if span is None or origin.data is None:
-        return None
-    # Use the original times, because resampling would change them.
-    data = structs.replace(origin.data, every=None, gap=None)
-    # The warnings were already given when this table was read before.
-    with suppress_warnings(Warning):
-        found = read_traces(data, origin.place).found
-    known = True
-    for trace in found:
-        if trace.time is None:
-            known = False
-        elif _any_between(trace.time, span):
-            return True
-    return False if known else None
-
-
-def _any_between(times: NDArray[np.datetime64], span: tuple[np.datetime64, np.datetime64]) -> bool:
-    return bool(((times >= span[0]) & (times <= span[1])).any())
-
-
-def _origins(document: Document, source: Source) -> Iterator[_CountSource]:
-    """Yield the sources of the prior, the chain and the policy."""
+def _origins(document: Document, source: Source) -> Iterator[tuple[str, bool]]:
+    """Yield each key of the prior, the chain and the policy with data: true if they were counted, false for numbers."""
     release, place = document.release, source / "release"
     if release.initial is not None:
         yield from _prior(release.initial, place / "initial")
@@ -150,30 +83,23 @@ def _origins(document: Document, source: Source) -> Iterator[_CountSource]:
             yield from _chain(table.transitions, source / "privacy" / index / "transitions", document.prior)
 
 
-def _prior(table: PriorTable, source: Source) -> Iterator[_CountSource]:
-    form, data = table.form, table.checkins or table.plt
-    if data is not None or form in (*_COUNTS, *_NUMBERS):
-        yield _CountSource(source / form, data, form not in _NUMBERS)
+def _prior(table: PriorTable, source: Source) -> Iterator[tuple[str, bool]]:
+    if table.form in (*_COUNTED, *_NUMBERS):
+        yield str(source / table.form), table.form in _COUNTED
 
 
-def _chain(table: ChainTable | None, source: Source, prior: PriorTable) -> Iterator[_CountSource]:
+def _chain(table: ChainTable | None, source: Source, prior: PriorTable) -> Iterator[tuple[str, bool]]:
     if table is None:
         return
-    data, place = table.checkins or table.plt, source / table.form
-    if data is not None:
-        yield _CountSource(place, data)
-    elif table.estimated:
-        yield _CountSource(place, prior.checkins or prior.plt)
-    elif table.path is not None or table.paths is not None:
-        names = table.paths or [str(table.path)]
-        yield _CountSource(place, None, any(_is_counted(source.folder / name) for name in names))
+    names = table.paths or ([table.path] if table.path is not None else [])
+    if names or table.form in _COUNTED:
+        yield str(source / table.form), not names or any(_is_counted(source.folder / name) for name in names)
 
 
 def _is_counted(matrix: Path) -> bool:
     """Return whether `mechdesign chain` wrote a matrix, judging by the files next to it or to the target of a link."""
     places = (matrix, matrix.resolve())
-    named = any(place.name in _CHAIN and place.with_name(_STATES).is_file() for place in places)
-    return named or counts_of(matrix) is not None
+    return any(place.name in _CHAIN and place.with_name(_STATES).is_file() for place in places)
 
 
 def release_trace(
@@ -293,11 +219,10 @@ def _step(trace: Trace, state: int, path: str) -> Release:
     except InputError as error:
         if error.path != "true_state":
             raise
-        # The error is about a true state: mask its label like a cell of a file, and do not show its index.
+        # The error is about a true state, which no message shows.
         raise InputError(
             path,
             error.problem,
-            value=cell(trace.domain.labels[state]),
             bound=error.bound,
             remedy="smooth the transitions, or set delta in [policy], so that the nearest possible state is released",
         ) from None

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     import os
 
 
+_TRUE = "the folder depends on the true states without noise"
 _NOTHING = "nothing in this folder depends on the true states except through the outputs"
 
 
@@ -61,24 +62,24 @@ class History:
     Attributes:
         counted: The keys of the specification whose values were counted in data.
         given: The keys of the specification whose values are numbers of unknown origin.
-        within: Whether counted rows lie between the first and the last time of the trace; None if that is unknown.
-        others: Whether the owner of the trace states that the data and numbers come from other people.
+        stated: What the owner of the trace states about the data and numbers: "others" if they come from other people,
+            "own" if they may come from the person of the trace, or None.
 
     >>> History().meaning
     'Nothing in this folder depends on the true states except through the outputs.'
-    >>> History(("prior.checkins",), within=True).meaning
-    'Costs and channels depend on the data that were counted for prior.checkins, and so on the true states.'
+    >>> print(History(("prior.checkins",), stated="own").meaning)
+    Costs and channels depend on the data that were counted for prior.checkins. The owner states that these come from \
+this person: if the trace is among them, the folder depends on the true states without noise.
     """
 
     counted: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
-    within: bool | None = None
-    others: bool = False
+    stated: Literal["others", "own"] | None = None
 
     @property
     def tells_prior(self) -> bool:
         """Whether public channels may contain the prior: no data were counted, and all numbers come from others."""
-        return not self.counted and (not self.given or self.others)
+        return not self.counted and (not self.given or self.stated == "others")
 
     @property
     def meaning(self) -> str:
@@ -88,22 +89,18 @@ class History:
         parts = [f"the data that were counted for {', '.join(self.counted)}"] * bool(self.counted)
         parts += [f"the numbers at {', '.join(self.given)}"] * bool(self.given)
         depends = f"Costs and channels depend on {' and on '.join(parts)}"
-        if self.others:
+        if self.stated == "others":
             return f"{depends}. The owner states that these do not belong to this person: if so, {_NOTHING}."
-        if not self.counted:
-            return f"{depends}. Unless these come from data of this person, {_NOTHING}."
-        if self.within:
-            return f"{depends}, and so on the true states."
-        if self.within is None:
-            return f"{depends}. If the trace is among these data, which is unknown, they depend on the true states."
-        return f"{depends}. No row of these data lies between the first and the last time of the trace."
+        if self.stated == "own":
+            return f"{depends}. The owner states that these come from this person: if the trace is among them, {_TRUE}."
+        return f"{depends}. Unless these come from data of this person, {_NOTHING}."
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry ``depends_on`` of the manifest."""
         return {
             "counted": list(self.counted),
             "given": list(self.given),
-            "stated": "others" if self.others else None,
+            "stated": self.stated,
             "meaning": self.meaning,
         }
 
