@@ -12,7 +12,7 @@ import click
 
 from mechdesign.base._errors import ReportError
 from mechdesign.certify._bundle import CERTIFICATE
-from mechdesign.cli._arguments import example_option, memory_option, read_specification, show_values_option
+from mechdesign.cli._arguments import example_option, read_specification
 from mechdesign.cli._console import (
     STALLED,
     STOPPED,
@@ -68,8 +68,6 @@ _EQUAL_ROWS = (
 @click.option("--estimate", is_flag=True, help="Only estimate the memory, and the largest problem that fits into it.")
 @click.option("--force", is_flag=True, help="Write into a folder that contains other files.")
 @click.option("--overwrite", is_flag=True, help="Also replace a design of another specification.")
-@memory_option
-@show_values_option
 def design(
     specification: Path | None,
     example: str | None,

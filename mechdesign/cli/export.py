@@ -9,7 +9,6 @@ import click
 
 from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError
-from mechdesign.cli._arguments import memory_option
 from mechdesign.cli._console import say_note, show_next
 from mechdesign.synthesis._folders import SET, check_outputs, require_design
 from mechdesign.synthesis._result import Design
@@ -53,7 +52,6 @@ def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> 
     "--without-prior", "public", is_flag=True,
     help="Write a folder like DIR to FILE, with a uniform prior instead of a private one, and without a claim of cost.",
 )  # fmt: skip
-@memory_option
 def export(folder: Path, form: Format | None, target: Path | None, all_rows: bool, classic: bool, public: bool) -> None:
     """Write the channel in DIR for other programs, or DIR itself without its prior.
 

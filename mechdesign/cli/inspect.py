@@ -13,7 +13,6 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._revealed import revealed
-from mechdesign.cli._arguments import memory_option, show_values_option
 from mechdesign.cli._console import (
     Text,
     certificate_tables,
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 @click.argument("directories", metavar="A B …", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", "page", metavar="FILE.html", type=click.Path(path_type=Path), help="Also write a page.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
-@memory_option
 def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> None:
     """Compare designs: costs, requirements and adversaries, and with -o their maps side by side.
 
@@ -150,8 +148,6 @@ _MOST = 5
     help="Write the report again.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@memory_option
-@show_values_option
 def inspect(folder: Path, page: Path | None, as_json: bool) -> None:
     """Show the contents of a folder written by `mechdesign design`: secrets, prior, answers, certificate, files.
 

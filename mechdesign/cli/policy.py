@@ -13,7 +13,7 @@ import click
 from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
-from mechdesign.cli._arguments import example_option, memory_option, read_specification, show_values_option
+from mechdesign.cli._arguments import example_option, read_specification
 from mechdesign.cli._console import Text, number, output, progress, say_note, show_next, table
 from mechdesign.cli._correlations import check_figure
 from mechdesign.synthesis._folders import check_writable
@@ -41,8 +41,6 @@ _MOST_NAMES = 12
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write the figure: .png, .svg or .pdf.")
 @click.option("--repair/--no-repair", default=True, help="Whether to look for edges that protect exposed secrets.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@memory_option
-@show_values_option
 def policy(
     specification: Path | None,
     example: str | None,

@@ -19,12 +19,7 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import (
     example_for,
     example_option,
-    layout_options,
-    memory_option,
     read_specification,
-    show_values_option,
-    time_options,
-    with_release,
 )
 from mechdesign.cli._console import (
     STOPPED,
@@ -77,7 +72,6 @@ _UNSNAPPED = (
     "-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
     help="Folder of the files that may be published.",
 )  # fmt: skip
-@time_options
 @click.option("--channels", is_flag=True, help="Also write the channel of each step, for `mechdesign verify`.")
 @click.option(
     "--truth", "private", metavar="DIR2", type=_FILE,
@@ -91,26 +85,18 @@ _UNSNAPPED = (
 @wait_option
 @click.option(
     "--own-history", is_flag=True,
-    help="Allow a prior, chain or policy counted in rows from the time of the trace; the published files then depend "
-    "on the true states.",
+    help='Accept history = "own" in [release]: prior, chain or policy were counted in data of this person, on which '
+    "the published files then depend.",
 )  # fmt: skip
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same outputs every time.")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
 @click.option("--force", is_flag=True, help="Write into a folder that contains other files.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing released trace in DIR.")
-@layout_options(places=True)
-@memory_option
-@show_values_option
 def release(
     specification: Path | None,
     trace: Path | None,
     example: str | None,
     directory: Path,
-    time_: str | None,
-    date: str | None,
-    time_format: str | None,
-    time_zone: str | None,
-    missing: float | None,
     channels: bool,
     private: Path | None,
     ledger_file: Path | None,
@@ -123,15 +109,14 @@ def release(
 ) -> None:
     """Release a trace under a policy graph, step by step; certify each step, and the guarantee of all steps together.
 
-    TRACE.csv contains the true state of each step: one label or position per line, or columns under a header. Columns
-    are state, x and y, or latitude and longitude, and optionally time; without a time, steps are in the order of the
-    file. SPEC.toml gives the policy ([[privacy]] with kind = "graph", [policy]) and the transitions of states
-    ([release]).
+    TRACE.csv contains the true state of each step under a header line. Columns are state, latitude and longitude, or x
+    and y, and optionally time; [release] gives them other names, and [files] the layout. Without a time, steps are in
+    the order of the file. SPEC.toml gives the policy ([[privacy]] with kind = "graph", [policy]) and the transitions of
+    states ([release]).
 
     DIR may be published. The files depend on the true states only through the outputs, unless prior, chain or policy
-    were counted in data. If data were counted, release.json lists the dependence. Data of this person must be from
-    another time than the trace (--own-history). Data of other people must be declared as such (history = "others" in
-    [release]).
+    were counted in data. Then [release] must state whose data these are: history = "others", or history = "own" with
+    --own-history. release.json repeats it.
 
     The file released.csv is written first, and pages last. A folder without release.json contains an unfinished run.
     After Ctrl-C the steps released so far are kept without release.json, and the exit code is 130. If DIR already
@@ -142,8 +127,7 @@ def release(
     drawn. If all steps together would exceed the budget, nothing is released and the exit code is 2.
     """
     started = time.perf_counter()
-    asked = {"time": time_, "date": date, "time_format": time_format, "time_zone": time_zone, "missing": missing}
-    given = with_release(read_specification(specification, example, "release"), **asked)
+    given = read_specification(specification, example, "release")
     with contextlib.ExitStack() as opened:
         if trace is None and example is not None:
             trace = opened.enter_context(examples.on_disk(example_for(example, "release").trace))

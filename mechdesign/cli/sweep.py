@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import click
 
 from mechdesign.base._deadline import promising
-from mechdesign.cli._arguments import show_values_option
 from mechdesign.cli._console import STOPPED, Text, at_least, at_most, errors, number, output, say_note, show_next, table
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ _MOST_SHOWN = 20
 )
 @click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster with this scheduler instead of local processes.")
 @click.option("--resume", is_flag=True, help="Run the missing rows in DIR; finished rows are not run again.")
-@show_values_option
 def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, resume: bool) -> None:
     """Make a certified design for each of many values of a specification.
 
