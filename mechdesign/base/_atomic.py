@@ -70,7 +70,7 @@ def write_file(
         path: The file.
         parts: The contents, in pieces.
         private: Give a new file the mode 0600, even if it replaces a file of another user.
-        shared: Keep the owner and the mode of a file that others use, too, such as a ledger.
+        shared: Share a private file, such as a ledger, with the group of its folder; see `shared_mode`.
 
     Raises:
         ExportError: The file cannot be written; an old file is unchanged.
@@ -283,6 +283,15 @@ def _write(path: Path, target: Path, content: bytes) -> bool:
         os.close(descriptor)
 
 
+def shared_mode(folder: Path) -> int:
+    """Return the mode of a shared file: 0660 in a folder with the setgid bit that its group may write, else 0600."""
+    try:
+        mode = folder.stat().st_mode
+    except OSError:
+        return 0o600
+    return 0o660 if mode & stat.S_ISGID and mode & stat.S_IWGRP else 0o600
+
+
 def _open_new(path: Path, target: Path, private: bool, shared: bool = False) -> int:
     """Open a new file with the mode and the group of the file `target`, if it exists and they may be kept."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -292,9 +301,9 @@ def _open_new(path: Path, target: Path, private: bool, shared: bool = False) -> 
         old = None
     descriptor = os.open(path, flags, 0o666 if old is None and not private else 0o600)
     try:
-        if old is not None:
-            if shared:
-                _copy_owner(descriptor, old)
+        if shared:
+            _share(descriptor, target.parent, old)
+        elif old is not None:
             _copy_mode(descriptor, old)
     except BaseException:
         os.close(descriptor)
@@ -312,16 +321,18 @@ def _find_replaced(target: Path) -> os.stat_result | None:
     return old if stat.S_ISREG(old.st_mode) and hasattr(os, "geteuid") else None
 
 
-def _copy_owner(descriptor: int, old: os.stat_result) -> None:
-    """Give an open file back to the owner of the file that it replaces; raise `OSError` if that locks the owner out."""
-    if os.fstat(descriptor).st_uid == old.st_uid:
-        return
-    try:
-        os.fchown(descriptor, old.st_uid, -1)
-    except OSError as error:
-        if old.st_mode & 0o060 != 0o060:
-            reason = f"its owner, user {old.st_uid}, could no longer read it"
-            raise PermissionError(errno.EPERM, reason) from error
+def _share(descriptor: int, folder: Path, old: os.stat_result | None) -> None:
+    """Give a shared file to the group of its folder, or back to its owner; raise `OSError` if that locks them out."""
+    mode, new = shared_mode(folder), os.fstat(descriptor)
+    if mode == 0o660:
+        if new.st_gid != folder.stat().st_gid:
+            os.fchown(descriptor, -1, folder.stat().st_gid)
+        _set_mode(descriptor, mode)
+    elif old is not None and old.st_uid != new.st_uid:
+        try:
+            os.fchown(descriptor, old.st_uid, -1)
+        except OSError as error:
+            raise PermissionError(errno.EPERM, f"its owner, user {old.st_uid}, could no longer read it") from error
 
 
 def _copy_mode(descriptor: int, old: os.stat_result) -> None:
@@ -333,8 +344,12 @@ def _copy_mode(descriptor: int, old: os.stat_result) -> None:
         # EPERM: the user is not in the group. EINVAL: the user namespace does not have the group.
         except OSError:
             mode &= ~0o070
-    # Some file systems refuse every change of modes, even a change without effect. On such a file system only the owner
-    # may read the file.
+    _set_mode(descriptor, mode)
+
+
+def _set_mode(descriptor: int, mode: int) -> None:
+    """Set the mode of an open file, unless its file system refuses to change modes; only its owner may then read it."""
+    # Some file systems refuse even a change without effect.
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
         try:
             os.fchmod(descriptor, mode)

@@ -18,7 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from mechdesign.base._atomic import make_hidden_name
+from mechdesign.base._atomic import make_hidden_name, shared_mode
 from mechdesign.base._check import as_number
 from mechdesign.base._errors import InputError, LedgerError, LockError, LockWarning
 from mechdesign.base._warnings import warn
@@ -27,8 +27,8 @@ WAIT_S = 10.0
 """Default time to wait for the lock of a file [s]."""
 
 SHARE = (
-    "To start a ledger for several users: mechdesign ledger new PATH --group NAME, in a folder that the group can "
-    "write to"
+    "Users share a ledger in a folder of their group: chgrp GROUP FOLDER; chmod 2770 FOLDER. Let the owner create the "
+    "ledger there"
 )
 """The remedy for a user without access to the ledger of another user."""
 
@@ -152,7 +152,7 @@ def as_wait(value: object) -> float:
 
 @contextlib.contextmanager
 def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
-    """Hold the lock of a file in the block; a new lock file has the mode 0600.
+    """Hold the lock of a file in the block; the lock file has the mode of a shared file in its folder.
 
     Warns with `LockWarning` after a second. Raises `LedgerError` with the name of the lock if the lock is not available
     within `wait` seconds. Raises `LockError` if the lock cannot be opened, is a link, or the file system has no locks.
@@ -161,7 +161,8 @@ def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     file = lock_file_of(path)
-    lock = FileLock(file, mode=0o600, fallback_to_soft=False, preserve_lock_file=True)
+    mode = shared_mode(file.parent)
+    lock = FileLock(file, mode=mode, fallback_to_soft=False, preserve_lock_file=True)
     try:
         try:
             lock.acquire(timeout=min(wait, _WARNING_AFTER_S))
@@ -181,6 +182,9 @@ def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
         why, remedy = why_unlocked(file, error)
         raise LockError(f"{file} {why}; nothing was recorded. {remedy}") from error
     try:
+        with contextlib.suppress(OSError):
+            # An older lock may have another mode; only its owner can change it.
+            file.chmod(mode)
         yield
     finally:
         lock.release()

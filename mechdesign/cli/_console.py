@@ -515,7 +515,7 @@ def announce(ledger: Ledger | None, public: Path) -> None:
 
 def show_spending(ledger: Ledger) -> None:
     """Show the remaining budget of a ledger and, with several policies, the spending under each policy."""
-    from mechdesign.leakage._ledger_file import APART
+    from mechdesign.leakage._entries import APART
 
     left = [
         f"{name} = {float(amount):.6g}"

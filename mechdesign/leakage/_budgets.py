@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -23,7 +24,7 @@ _MARGIN = 2.0**-47
 # Rounded sums can exceed α by at most this number of units in the last place.
 _ROUNDINGS = 64
 
-_Losses = list[LossFunction | None]
+_Losses = Sequence[LossFunction | None]
 
 
 @in_own_arithmetic
@@ -49,8 +50,7 @@ def constant_budget(alpha: float, backward: Correlation = None, forward: Correla
     before, after = functions_of_both(backward, forward)
     if _identity(before) or _identity(after):
         _warn_of_zero("over an infinite horizon", before, after)
-        return 0.0
-    return _constant(alpha, before, after)
+    return constant(alpha, before, after)
 
 
 @in_own_arithmetic
@@ -77,23 +77,32 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
     """
     alpha, steps = as_target(alpha), as_integer(steps, "steps", 1)
     before, after = functions_of_both(backward, forward)
+    back_identity, ahead_identity = _identity(before), _identity(after)
+    if steps > 2 and (back_identity or ahead_identity):
+        _warn_of_zero(f"in the {steps - 2} releases between the first and the last", before, after)
+    elif steps == 2 and back_identity != ahead_identity:
+        _warn_of_zero("at one of the two releases", before, after)
+    return np.array(allocated(alpha, steps, before, after))
+
+
+def constant(alpha: float, before: _Losses, after: _Losses) -> float:
+    """Return the constant budget of Algorithm 7, without a warning; 0.0 if a loss is the identity."""
+    return 0.0 if _identity(before) or _identity(after) else _constant(alpha, before, after)
+
+
+def allocated(alpha: float, steps: int, before: _Losses, after: _Losses) -> list[float]:
+    """Return the budgets of Algorithm 8, without a warning."""
     if steps == 1:
-        return np.array([alpha])
+        return [alpha]
     back_identity, ahead_identity = _identity(before), _identity(after)
     if back_identity or ahead_identity:
-        if steps > 2:
-            _warn_of_zero(f"in the {steps - 2} releases between the first and the last", before, after)
-        elif back_identity != ahead_identity:
-            _warn_of_zero("at one of the two releases", before, after)
         middle = 0.0
         first = round_down(as_decimal(alpha) / 2) if ahead_identity and back_identity else alpha * back_identity
         last = round_down(as_decimal(alpha) - as_decimal(first))
     else:
         middle = _constant(alpha, before, after)
         first, last = (_outermost(alpha, middle, *sides) for sides in _both_ceilings(middle, before, after))
-    budgets = np.full(steps, middle)
-    budgets[0], budgets[-1] = first, last
-    return budgets
+    return [first, *[middle] * (steps - 2), last]
 
 
 def _identity(losses: _Losses) -> bool:

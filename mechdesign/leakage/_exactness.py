@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mechdesign.base._errors import ExactReleaseError
-from mechdesign.leakage._ledger_file import Entry
+from mechdesign.leakage._entries import Entry, are_apart
 from mechdesign.leakage._partition import Partition
 
 
@@ -21,7 +21,7 @@ def require_together(entry: Entry, earlier: Iterable[Entry]) -> None:
     release is refused and a noisy release is allowed.
     """
     for old in earlier:
-        if _are_apart(entry, old) or (entry.policy is not None and entry.policy == old.policy):
+        if are_apart(entry.part, old.part) or (entry.policy is not None and entry.policy == old.policy):
             continue
         for exact, other in ((entry, old), (old, entry)):
             if exact.classes is None:
@@ -32,11 +32,6 @@ def require_together(entry: Entry, earlier: Iterable[Entry]) -> None:
                     raise ExactReleaseError(_refusal(entry, old, exact))
             elif not _may_be_in_doubt(entry, exact, other):
                 raise ExactReleaseError(_doubtful(entry, old, reason))
-
-
-def _are_apart(one: Entry, other: Entry) -> bool:
-    """Return whether two entries concern different parts of one division, and thus different people."""
-    return one.part is not None and other.part is not None and one.part[0] == other.part[0] and one.part != other.part
 
 
 def _doubt(exact: Entry, other: Entry) -> str | None:
@@ -67,12 +62,12 @@ def _may_be_in_doubt(entry: Entry, exact: Entry, other: Entry) -> bool:
     """
     if entry.classes is None:
         return True
-    counts_records = _joins_values(entry.classes) and (entry is exact or entry.epsilon != 0)
+    counts_records = joins_values(entry.classes) and (entry is exact or entry.epsilon != 0)
     nobody_absent = other.components is not None and _keeps_absence_apart(other.components)
     return counts_records and (entry.epsilon != 0 or nobody_absent)
 
 
-def _joins_values(classes: Partition) -> bool:
+def joins_values(classes: Partition) -> bool:
     """Return whether all values except absence are in one class."""
     nodes = len(classes)
     return nodes > 1 and classes in (Partition.of_lengths([nodes]), Partition.of_lengths([nodes - 1, 1]))

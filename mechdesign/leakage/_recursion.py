@@ -18,7 +18,7 @@ from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, check_directions, functions_of_both, step_functions
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transitions import as_not_negative, round_up
-from mechdesign.leakage._upwards import Amount, advance, first, that_count, total
+from mechdesign.leakage._upwards import Amount, carry, that_count, total
 
 
 @in_own_arithmetic
@@ -148,14 +148,7 @@ def _amounts_from_earlier(budgets: list[float], chains: list[list[LossFunction |
     if all(len(set(map(id, chain))) <= 1 for chain in chains) and len(budgets) > 1:
         steps = len(budgets) - 1
         chains = [[loss] * steps for loss in that_count(chain[0] for chain in chains)] or [[None] * steps]
-    series = []
-    for chain in chains:
-        step = first(budgets[0])
-        carried = [step.carried]
-        for loss, spent, epsilon in zip(chain, budgets[:-1], budgets[1:], strict=True):
-            step = advance(loss, step, spent, epsilon)
-            carried.append(step.carried)
-        series.append(carried)
+    series = [carry(chain, budgets) for chain in chains]
     return series[0] if len(series) == 1 else [max(amounts) for amounts in zip(*series, strict=True)]
 
 

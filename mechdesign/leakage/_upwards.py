@@ -13,17 +13,21 @@ a budget of at most ε; see `ceiling`.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from mechdesign.certify._exact import as_decimal
+from mechdesign.certify._exact import as_decimal, nearest
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transitions import round_up
 
 Amount = Fraction | float
 """A leakage in nats: an exact fraction, or a float that is an upper bound; 0.0 is exact."""
+
+Budget = Fraction | float
+"""The budget of a release in nats: an exact fraction, or a float that stands for its decimal."""
 
 # A bound of the relative error of values and deficits of L, and a margin for such an error.
 _SLACK = 2.0**-48
@@ -33,9 +37,9 @@ _SUMMED = 1 + 2.0**-50
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def decimal(number: float) -> Fraction:
-    """Return the decimal number that Python prints for a finite float."""
-    return as_decimal(number)
+def decimal(number: Budget) -> Fraction:
+    """Return a fraction itself, and the decimal number that Python prints for a finite float."""
+    return number if isinstance(number, Fraction) else as_decimal(number)
 
 
 class Step(NamedTuple):
@@ -50,12 +54,12 @@ class Step(NamedTuple):
     reached: float
 
 
-def first(epsilon: float) -> Step:
+def first(epsilon: Budget) -> Step:
     """Return the step of a release to whose leakage no other release adds."""
     return Step(0.0, _above(epsilon))
 
 
-def advance(loss: LossFunction | None, step: Step, spent: float, epsilon: float) -> Step:
+def advance(loss: LossFunction | None, step: Step, spent: Budget, epsilon: Budget) -> Step:
     """Return the step L(x) + ε of a release with budget `epsilon` that follows `step`.
 
     `spent` is the budget that the release of `step` spent.
@@ -92,18 +96,58 @@ def ceiling(losses: Sequence[LossFunction], epsilon: float) -> Step:
     return Step(math.inf, math.inf)
 
 
-def total(before: Amount, after: Amount, epsilon: float) -> float:
-    """Return the leakage of a release, rounded up: its ε and the amounts carried from both sides.
+def carry(
+    chain: Iterable[LossFunction | None], budgets: Sequence[Budget], gaps: Iterable[int] = itertools.repeat(1)
+) -> list[Amount]:
+    """Return the amount that the earlier releases of a sequence add to each release.
+
+    The backward loss functions in the order of time give the left term of Equation (13) of Cao et al. (2019). The
+    forward ones, with releases in the reverse order, give that of Equation (15).
+
+    Args:
+        chain: The loss function from each release to the next.
+        budgets: The budgets of the releases.
+        gaps: The number of steps from each release to the next; the steps between them spend nothing.
+
+    Returns:
+        The amounts, in the order of the budgets.
+    """
+    step = first(budgets[0])
+    carried = [step.carried]
+    for loss, gap, spent, epsilon in zip(chain, gaps, budgets[:-1], budgets[1:], strict=False):
+        for _ in range(gap - 1):
+            idle = advance(loss, step, spent, 0.0)
+            if spent == 0 and idle == step:
+                # All further steps are the same.
+                break
+            step, spent = idle, 0.0
+        step = advance(loss, step, spent, epsilon)
+        carried.append(step.carried)
+    return carried
+
+
+def total(before: Amount, after: Amount, epsilon: Budget) -> float:
+    """Return the leakage of a release, rounded up to a float: its ε and the amounts carried from both sides.
 
     If both amounts are exact, the result is the least float whose decimal is at least the sum.
     """
+    return as_float(add_up(before, after, epsilon))
+
+
+def as_float(amount: Amount) -> float:
+    """Return the least float whose decimal is at least an exact amount; a float is returned as it is."""
+    return round_up(amount) if isinstance(amount, Fraction) else amount
+
+
+def add_up(before: Amount, after: Amount, epsilon: Budget) -> Amount:
+    """Return the leakage of a release, as `total` does; it is exact if both amounts and the budget are."""
     if before == 0 and after == 0:
         return epsilon
     exact = isinstance(after, Fraction) or (isinstance(before, Fraction) and after == 0)
     if exact and before != math.inf:
-        return round_up(Fraction(before) + Fraction(after) + decimal(epsilon))
+        return Fraction(before) + Fraction(after) + decimal(epsilon)
     # Four roundings in the sum, and two in the conversion of decimals to floats.
-    return math.nextafter((float(before) + float(after) + epsilon) * _SUMMED, math.inf)
+    return math.nextafter((float(before) + float(after) + _near(epsilon)) * _SUMMED, math.inf)
 
 
 def that_count(losses: Iterable[LossFunction | None]) -> list[LossFunction]:
@@ -121,9 +165,13 @@ def _bounds(loss: LossFunction, x: float, slack: float) -> tuple[float | None, f
     return None, max(math.nextafter(deficit * (1 - slack), -math.inf), 0.0)
 
 
-def _above(epsilon: float) -> float:
-    """Return a float that is at least the decimal of `epsilon`."""
-    return math.nextafter(epsilon, math.inf) if epsilon else 0.0
+def _above(epsilon: Budget) -> float:
+    """Return a float that is at least the fraction `epsilon`, or the decimal of the float `epsilon`."""
+    return math.nextafter(_near(epsilon), math.inf) if epsilon else 0.0
+
+
+def _near(epsilon: Budget) -> float:
+    return epsilon if isinstance(epsilon, float) else nearest(epsilon)
 
 
 def _sum(a: float, b: float) -> float:

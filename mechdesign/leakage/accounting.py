@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mechdesign.base import _lazy
-from mechdesign.base._errors import BudgetExceededError, InputError, LedgerError
+from mechdesign.base._check import as_integer, as_truth
+from mechdesign.base._errors import InputError, LedgerError
 from mechdesign.base._files import read_regular
 from mechdesign.base._locks import (
     WAIT_S,
@@ -29,26 +30,21 @@ from mechdesign.base._locks import (
     require_one_name,
 )
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.leakage._exactness import require_together
-from mechdesign.leakage._ledger_file import (
-    APART,
-    NUMBER,
-    Entry,
-    PolicyTotals,
-    Totals,
-    by_policy,
-    read_ledger,
-    rho_of,
-    totals,
-    write_ledger,
-)
+from mechdesign.leakage._correlations import Correlation, functions_of_both
+from mechdesign.leakage._entries import APART, Entry, PolicyTotals, TimeStep, Totals, by_policy, rho_of, totals
+from mechdesign.leakage._judgement import Asked, judge
+from mechdesign.leakage._ledger_file import NUMBER, read_ledger, write_ledger
 from mechdesign.leakage._partition import Partition
+from mechdesign.leakage._promises import promises
+from mechdesign.leakage._series import Contents, Series, as_step, place_of
+from mechdesign.leakage._upwards import as_float
 
 __all__ = [
     "MANIFEST",
     "Checked",
     "Entry",
     "Ledger",
+    "LedgerSeries",
     "Partition",
     "PolicyTotals",
     "Totals",
@@ -114,12 +110,13 @@ or give the ledger that the data deserve a larger budget
         path: str | PathLike[str] | None = None,
         wait: float = WAIT_S,
     ) -> None:
-        self._budget_epsilon = None if epsilon is None else _not_negative(epsilon, "epsilon")
-        self._budget_rho = None if rho is None else _not_negative(rho, "rho")
+        self._contents = Contents(
+            None if epsilon is None else _not_negative(epsilon, "epsilon"),
+            None if rho is None else _not_negative(rho, "rho"),
+        )
         self._path = None if path is None else file_of(path)
         self._wait = as_wait(wait)
         self._lock = ProcessLock()
-        self._entries: tuple[Entry, ...] = ()
         self._charging_in: int | None = None
         self._stood = False
         if self._path is not None and exists(self._path):
@@ -157,9 +154,9 @@ or give the ledger that the data deserve a larger budget
             )
         return _reopen, self._reopening()
 
-    def _reopening(self) -> tuple[Fraction | None, Fraction | None, Path, float, tuple[Entry, ...]]:
+    def _reopening(self) -> tuple[Contents, Path, float]:
         assert self._path is not None
-        return self._budget_epsilon, self._budget_rho, self._path, self._wait, self._entries
+        return replace(self._contents, series=None), self._path, self._wait
 
     def __repr__(self) -> str:
         budgets = [
@@ -167,8 +164,9 @@ or give the ledger that the data deserve a larger budget
             for name, budget in (("epsilon", self.epsilon), ("rho", self.rho))
             if budget is not None
         ]
-        policies = len(by_policy(self._entries))
-        said = f"{len(self._entries)} entries" + f" under {policies} policies" * (policies > 1)
+        entries = self._contents.entries
+        policies = len(by_policy(entries))
+        said = f"{len(entries)} entries" + f" under {policies} policies" * (policies > 1)
         return f"Ledger({', '.join([*budgets, said])})" + f". {APART}." * (policies > 1)
 
     def __str__(self) -> str:
@@ -191,19 +189,22 @@ or give the ledger that the data deserve a larger budget
     @property
     def epsilon(self) -> Fraction | None:
         """The exact budget under pure differential privacy, or None."""
-        return self._budget_epsilon
+        return self._contents.epsilon
 
     @property
     def rho(self) -> Fraction | None:
         """The exact budget under zero-concentrated differential privacy, or None."""
-        return self._budget_rho
+        return self._contents.rho
 
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All entries so far, in order; a shared file is read again."""
-        with self._lock:
-            self._refresh()
-            return self._entries
+        return self._now().entries
+
+    @property
+    def series(self) -> LedgerSeries | None:
+        """The series of the ledger, see `add_series`; None without one."""
+        return None if self._now().series is None else LedgerSeries(self)
 
     @property
     def spent(self) -> Totals:
@@ -227,13 +228,12 @@ or give the ledger that the data deserve a larger budget
     @property
     def remaining_epsilon(self) -> Fraction | None:
         """The exact remaining budget in ε, or None without a budget in ε."""
-        spent = self.spent.epsilon
-        return None if self._budget_epsilon is None or spent is None else self._budget_epsilon - spent
+        return self._now().left[0]
 
     @property
     def remaining_rho(self) -> Fraction | None:
         """The exact remaining budget in ρ, or None without a budget in ρ."""
-        return None if self._budget_rho is None else self._budget_rho - self.spent.rho
+        return self._now().left[1]
 
     def begin(self) -> None:
         """Create an empty file unless it exists, so that other processes can open it; without a path do nothing.
@@ -258,8 +258,15 @@ or give the ledger that the data deserve a larger budget
         components: Partition | None = None,
         classes: Partition | None = None,
         together: bool = False,
+        step: TimeStep | None = None,
+        complete: int | None = None,
+        planned: bool = False,
+        gap: bool = False,
+        series: Literal[False] | None = None,
     ) -> Entry:
         """Record a release before it is made.
+
+        If the ledger has a series, a release states its time step, or `series=False`.
 
         Args:
             what: Description of the release.
@@ -274,31 +281,36 @@ or give the ledger that the data deserve a larger budget
             classes: Classes of values that an answer without noise distinguishes.
             together: Whether to allow an exact release that distinguishes values that an earlier policy protects, or
                 vice versa. The entry records this choice.
+            step: Time step of a release of the series: an integer, or an ISO month such as "2026-11".
+            complete: Number of values if the policy joins every two values in one edge, without known counts and
+                absence; else None. A series accepts only such policies.
+            planned: Whether `epsilon` was read from the plan of the series. It must then still be the planned budget.
+            gap: Whether time steps without an entry may lie between this step and the others. Steps that are left out
+                in error make the computed leakage too small.
+            series: False for a release outside the series, which its leakage does not count; the entry records it.
 
         Returns:
             The entry, already on the disk, with a number that the release should repeat.
 
         Raises:
-            BudgetExceededError: The release exceeds the budget. Nothing is recorded, and nothing may be released.
+            BudgetExceededError: The release exceeds the budget or the planned budget. Nothing is recorded, and nothing
+                may be released.
+            LeakageExceededError: A release of the series would leak more than α. Nothing is recorded.
             ExactReleaseError: This release or an earlier one is exact and distinguishes values that the policy of the
                 other one protects, or this cannot be excluded. Nothing is recorded.
-            InputError: A number is not positive, or not exactly one of `epsilon` and `rho` is given.
+            InputError: An argument is invalid, or the release does not fit the series.
             LedgerError: The file is damaged, locked for too long, removed, or has a second name (a hard link). This
                 error also reports a ledger in the memory of another process.
             ExportError: The file cannot be written. Nothing is recorded.
         """
-        asked = Entry("", what, protects, None, None, part, policy, None, domain, components, classes, together)
-        entry = _as_entry(asked, epsilon, rho)
-        self._require_process()
-        with self._lock, self._alone(), self._hold_file():
-            if self._path is not None:
-                require_one_name(self._path, LedgerError)
-            self._require_allowed(entry)
-            grown = (*self._entries, replace(entry, number=secrets.token_hex(16)))
-            if self._path is not None:
-                write_ledger(self._path, self._budget_epsilon, self._budget_rho, grown)
-            self._entries = grown
-            return grown[-1]
+        asked = _as_asked(
+            what, protects, epsilon, rho, part, policy, domain, components, classes, together, step, complete, planned,
+            gap, series,
+        )  # fmt: skip
+        with self._changing():
+            entry = replace(judge(self._contents, asked), number=secrets.token_hex(16))
+            self._keep(replace(self._contents, entries=(*self._contents.entries, entry)))
+            return entry
 
     def check(
         self,
@@ -313,6 +325,11 @@ or give the ledger that the data deserve a larger budget
         components: Partition | None = None,
         classes: Partition | None = None,
         together: bool = False,
+        step: TimeStep | None = None,
+        complete: int | None = None,
+        planned: bool = False,
+        gap: bool = False,
+        series: Literal[False] | None = None,
     ) -> None:
         """Raise the errors of `spend` about the budget, the process and earlier releases, but record nothing.
 
@@ -331,19 +348,107 @@ or give the ledger that the data deserve a larger budget
             components: Components of the policy, or None.
             classes: Classes of values that an answer without noise distinguishes, or None.
             together: Allow an exact release in spite of a conflict, as in `spend`.
+            step: Time step of a release of the series, or None.
+            complete: Number of values of a full policy, or None.
+            planned: Whether `epsilon` was read from the plan of the series.
+            gap: Whether time steps may be left out.
+            series: False for a release outside the series.
 
         Raises:
-            BudgetExceededError: The release exceeds the budget.
+            BudgetExceededError: The release exceeds the budget or the planned budget.
+            LeakageExceededError: A release of the series would leak more than α.
             ExactReleaseError: An exact release would undo the protection of another policy.
             InputError: An argument is not valid.
             LedgerError: The file is damaged or removed, or the ledger is in the memory of another process.
         """
-        asked = Entry("", what, protects, None, None, part, policy, None, domain, components, classes, together)
-        entry = _as_entry(asked, epsilon, rho)
+        asked = _as_asked(
+            what, protects, epsilon, rho, part, policy, domain, components, classes, together, step, complete, planned,
+            gap, series,
+        )  # fmt: skip
         self._require_process()
-        with self._lock:
-            self._refresh()
-            self._require_allowed(entry)
+        judge(self._now(), asked)
+
+    def add_series(
+        self,
+        *,
+        alpha: Number,
+        backward: Correlation,
+        forward: Correlation,
+        plan: Any = None,
+        history: Literal["others", "own"],
+        domain: str | None = None,
+    ) -> LedgerSeries:
+        """Promise a limit of the leakage of each value, given all releases of a series and the correlation.
+
+        A series consists of releases about the same people at time steps, under full policies. For each of them
+        TPL_t = BPL_t + FPL_t − ε_t ≤ α must hold (Equation (10) of Cao et al. 2019), also after later releases. The
+        correlation must hold for each person and at every step. A series without entries may be given anew.
+
+        Args:
+            alpha: Largest leakage of each value, in nats, greater than 0.
+            backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None. None means that no
+                adversary knows this direction. `Candidates` bound an adversary who knows which one is true.
+            forward: Pr(next state | state now), in the same forms. At least one direction must be known.
+            plan: Budgets of the time steps: ("equal", 12) for the largest equal budget of 12 steps, "constant" for the
+                largest budget without an end (Algorithm 7), ("allocated", 12) for Algorithm 8, a list of budgets, or
+                None. The k-th step that has a release spends at most the k-th budget.
+            history: "others" if the correlation was counted from other people, or "own" if it was counted from the
+                people of the series. The bound does not cover what a plan then tells about them.
+            domain: Digest of the domain of the matrices; by default that of the first entry.
+
+        Returns:
+            The series.
+
+        Raises:
+            InputError: An argument is invalid, or the plan has a budget of 0.
+            BudgetExceededError: The sum of the plan exceeds the total budget.
+            LeakageExceededError: The plan leaks more than α.
+            LedgerError: The ledger has a series with entries, or entries that the series would not count.
+
+        >>> ledger = Ledger(epsilon=2)
+        >>> flows = [[0.9, 0.1], [0.1, 0.9]]
+        >>> series = ledger.add_series(alpha=1, backward=flows, forward=flows, plan=("equal", 12), history="others")
+        >>> round(float(series.planned("2026-11")), 6)
+        0.152211
+        """
+        promise = _as_series(alpha, backward, forward, history, domain)
+        with self._changing():
+            if self._contents.steps:
+                raise LedgerError(
+                    "the ledger has a series with entries, which cannot be given anew. Replace its plan, or begin a "
+                    "ledger with what is left of the budget"
+                )
+            if any(entry.series is None for entry in self._contents.entries):
+                raise LedgerError(
+                    "the ledger has entries that a series would not count. Begin a new ledger with what is left of the "
+                    "budget"
+                )
+            first = self._contents.made_plan(promise, plan, _present())
+            self._keep(replace(self._contents, series=replace(promise, plans=(first,))))
+        return LedgerSeries(self)
+
+    def _replan(self, plan: Any) -> None:
+        """Replace the plan of the series."""
+        with self._changing():
+            series = self._contents.series
+            assert series is not None
+            new = self._contents.made_plan(series, plan, _present())
+            self._keep(replace(self._contents, series=replace(series, plans=(*series.plans, new))))
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Hold all locks, and read the file again, if there is one; the contents may be changed in the block."""
+        self._require_process()
+        with self._lock, self._alone(), self._hold_file():
+            if self._path is not None:
+                require_one_name(self._path, LedgerError)
+            yield
+
+    def _keep(self, contents: Contents) -> None:
+        """Write and keep new contents."""
+        if self._path is not None:
+            write_ledger(self._path, contents)
+        self._contents = contents
 
     def _require_process(self) -> None:
         if self._path is None and not self._lock.is_at_home():
@@ -351,26 +456,6 @@ or give the ledger that the data deserve a larger budget
                 f"a ledger in the memory of process {self._lock.process} cannot be charged in process {os.getpid()}: "
                 "each process would spend the whole budget. Keep the ledger in a file (path=) that all processes share"
             )
-
-    def _require_allowed(self, entry: Entry) -> None:
-        self._require_within(entry, (*self._entries, entry))
-        if not entry.together:
-            require_together(entry, self._entries)
-
-    def _require_within(self, entry: Entry, entries: Sequence[Entry]) -> None:
-        before, after = totals(entries[:-1]), totals(entries)
-        if self._budget_epsilon is not None:
-            if after.epsilon is None:
-                raise BudgetExceededError(
-                    f"{entry.what} satisfies zCDP only, and has no finite ε of pure differential privacy; the budget "
-                    f"is ε = {exact_text(self._budget_epsilon)}. Keep a ledger with a budget in ρ"
-                )
-            if after.epsilon > self._budget_epsilon:
-                asked, left = entry.epsilon or Fraction(0), self._budget_epsilon - (before.epsilon or 0)
-                raise BudgetExceededError(_excess(entry.what, "ε", asked, left, self._budget_epsilon))
-        if self._budget_rho is not None and after.rho > self._budget_rho:
-            left = self._budget_rho - before.rho
-            raise BudgetExceededError(_excess(entry.what, "ρ", rho_of(entry), left, self._budget_rho))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -395,14 +480,14 @@ or give the ledger that the data deserve a larger budget
         path = self._path
         with hold_new_lock(path, self._wait, lambda: LedgerError(self._missing(path))):
             if not exists(path) and not self._stood:
-                write_ledger(path, self._budget_epsilon, self._budget_rho, ())
+                write_ledger(path, self._contents)
             if not exists(path):
                 raise LedgerError(self._missing(path))
             self._refresh()
             yield
 
     def _missing(self, path: Path) -> str:
-        budgets = (("--epsilon", self._budget_epsilon), ("--rho", self._budget_rho))
+        budgets = (("--epsilon", self.epsilon), ("--rho", self.rho))
         options = "".join(f" {name} {exact_text(budget)}" for name, budget in budgets if budget is not None)
         return (
             f"{path} is missing, but its lock ({lock_file_of(path).name}) still exists: earlier charges would be "
@@ -410,61 +495,239 @@ or give the ledger that the data deserve a larger budget
             f"{path}{options} --again"
         )
 
+    def _now(self) -> Contents:
+        """Return the present contents; a file is read again."""
+        with self._lock:
+            self._refresh()
+            return self._contents
+
     def _refresh(self) -> None:
         if self._path is not None and (self._stood or exists(self._path)):
             self._read(adopt=False)
 
     def _read(self, *, adopt: bool) -> None:
         assert self._path is not None
-        epsilon, rho, entries = read_ledger(self._path)
-        if adopt:
-            self._budget_epsilon, self._budget_rho = epsilon, rho
-        elif (epsilon, rho) != (self._budget_epsilon, self._budget_rho):
+        found, known = read_ledger(self._path), self._contents
+        if not adopt and (found.epsilon, found.rho) != (known.epsilon, known.rho):
             raise LedgerError(
-                f"{self._path} was created with another budget ({_budgets(epsilon, rho)}, not "
-                f"{_budgets(self._budget_epsilon, self._budget_rho)}). Open it without a budget to use its own"
+                f"{self._path} was created with another budget ({_budgets(found.epsilon, found.rho)}, not "
+                f"{_budgets(known.epsilon, known.rho)}). Open it without a budget to use its own"
             )
-        _require_grown(self._path, self._entries, entries)
-        self._entries = entries
+        _require_grown(self._path, known, found)
+        self._contents = found
         self._stood = True
 
 
-def _as_entry(asked: Entry, epsilon: Number | None, rho: Number | None) -> Entry:
-    """Return an entry with its cost and the present time; raise `InputError` for an invalid argument."""
-    for name in ("what", "protects", "policy", "domain"):
-        text = getattr(asked, name)
-        if text is None and name in ("policy", "domain"):
-            continue
-        if not isinstance(text, str) or not text.strip():
-            raise InputError(name, "must not be empty", value=text, bound="a text that is not empty")
-        _require_characters(text, name)
+class LedgerSeries:
+    """The series of a ledger at present; its methods read the file of the ledger again.
+
+    `Ledger.series` and `Ledger.add_series` return it.
+
+    Args:
+        ledger: A ledger with a series.
+        part: The part of a division to which `planned` and `largest` refer if they name none.
+
+    >>> ledger = Ledger(epsilon=2)
+    >>> same = [[1, 0], [0, 1]]
+    >>> series = ledger.add_series(alpha=1, backward=None, forward=same, plan=("equal", 4), history="others")
+    >>> series.planned(1)
+    Fraction(1, 4)
+    >>> entry = ledger.spend("a count", "one person's value", epsilon=0.25, step=1, complete=2)
+    >>> series.steps, series.leakage, series.largest(2)
+    ({1: Fraction(1, 4)}, {1: 0.25}, Fraction(1, 4))
+    """
+
+    def __init__(self, ledger: Ledger, part: tuple[str, str] | None = None) -> None:
+        self._ledger, self._part = ledger, part
+
+    def __repr__(self) -> str:
+        return f"LedgerSeries(alpha={exact_text(self.alpha)}, {len(self.steps)} steps)"
+
+    @property
+    def _now(self) -> tuple[Contents, Series]:
+        contents = self._ledger._now()
+        if contents.series is None:
+            raise LedgerError("the ledger no longer has a series. Restore a copy")
+        return contents, contents.series
+
+    @property
+    def alpha(self) -> Fraction:
+        """The exact limit of the leakage of each value, in nats."""
+        return self._now[1].alpha
+
+    @property
+    def history(self) -> str:
+        """Whose data determined the correlations: "others" or "own"."""
+        return self._now[1].history
+
+    @property
+    def steps(self) -> dict[TimeStep, Fraction]:
+        """The exact ε of each time step that has an entry, in the order of time."""
+        contents, _ = self._now
+        return dict(zip(contents.steps, contents.spent.values(), strict=True))
+
+    @property
+    def leakage(self) -> dict[TimeStep, float]:
+        """The leakage of each time step that has an entry, rounded up, in nats."""
+        contents, series = self._now
+        found = series.leakages(contents.spent)
+        return {step: as_float(found[place_of(step)]) for step in contents.steps}
+
+    @property
+    def plan(self) -> Any:
+        """The plan, in the form that `Ledger.add_series` accepts; a new one holds from the next time step on.
+
+        A new plan begins after the latest time step with an entry: ("equal", m) is what m more steps can spend. A time
+        step that spent something before has nothing left.
+        """
+        return self._now[1].plan.asked
+
+    @plan.setter
+    def plan(self, plan: Any) -> None:
+        self._ledger._replan(plan)
+
+    def planned(self, step: TimeStep, part: tuple[str, str] | None = None) -> Fraction | None:
+        """Return what is left of the planned budget of a time step; α and the total budget are still judged.
+
+        Args:
+            step: The time step.
+            part: A part of a division, which may spend what does not raise the budget of the step above the plan.
+
+        Returns:
+            The exact ε; 0 if it is used up, or if the step had an entry before this plan. None without a plan.
+        """
+        return self._now[0].planned(as_step(step), as_part(part) or self._part)
+
+    def largest(self, step: TimeStep, part: tuple[str, str] | None = None) -> Fraction:
+        """Return the largest ε that `Ledger.spend` accepts now at a time step, rounded down.
+
+        Args:
+            step: The time step; steps may be left out, as with ``gap=True``.
+            part: The part of a division that the release uses, or None.
+
+        Returns:
+            The ε, 0 if nothing fits.
+        """
+        return self._now[0].largest(as_step(step), as_part(part) or self._part)
+
+    def promises(self, entry: Entry) -> tuple[str, ...]:
+        """Return the sentences that say what is promised of a release, and what is assumed.
+
+        Args:
+            entry: An entry of the ledger.
+
+        Returns:
+            The sentences: about the release, about all releases of the ledger so far, about each value given all
+            releases and the correlation, and the assumptions.
+        """
+        return promises(self._now[0], entry)
+
+
+def _as_asked(
+    what: str,
+    protects: str,
+    epsilon: Number | None,
+    rho: Number | None,
+    part: tuple[str, str] | None,
+    policy: str | None,
+    domain: str | None,
+    components: Partition | None,
+    classes: Partition | None,
+    together: bool,
+    step: TimeStep | None,
+    complete: int | None,
+    planned: bool,
+    gap: bool,
+    series: Literal[False] | None,
+) -> Asked:
+    """Return a release with its cost, the present time and the user; raise `InputError` for an invalid argument."""
+    for name, text in (("what", what), ("protects", protects), ("policy", policy), ("domain", domain)):
+        if text is not None or name in ("what", "protects"):
+            _require_text(text, name)
     if (epsilon is None) == (rho is None):
         raise InputError(
             "epsilon", "and rho are both given or both missing", value=(epsilon, rho), bound="one of the two"
         )
-    _require_part(asked.part)
-    for name in ("components", "classes"):
-        partition = getattr(asked, name)
+    for name, partition in (("components", components), ("classes", classes)):
         if partition is not None and not isinstance(partition, Partition):
             raise InputError(name, "is not a Partition", value=type(partition).__name__, bound="a Partition or None")
-    if not isinstance(asked.together, bool):
-        raise InputError("together", "is not a truth value", value=asked.together, bound="True or False")
+    for name, flag in (("together", together), ("planned", planned), ("gap", gap)):
+        as_truth(flag, name)
+    if series is not None and series is not False:
+        raise InputError("series", "is neither False nor None", value=series, bound="False or None")
     # An exact release costs nothing of either budget; its classes are recorded.
-    number = _not_negative if asked.classes is not None else _positive
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    if rho is not None:
-        return replace(asked, when=when, rho=_positive(rho, "rho"))
-    return replace(asked, when=when, epsilon=number(epsilon, "epsilon"))
+    number = _not_negative if classes is not None else _positive
+    entry = Entry(
+        _present(),
+        what,
+        protects,
+        None if epsilon is None else number(epsilon, "epsilon"),
+        None if rho is None else _positive(rho, "rho"),
+        as_part(part),
+        policy,
+        domain=domain,
+        components=components,
+        classes=classes,
+        together=together,
+        step=None if step is None else as_step(step),
+        series=series,
+        who=_user(),
+    )
+    return Asked(entry, None if complete is None else as_integer(complete, "complete", 1), planned, gap)
 
 
-def _require_part(part: object) -> None:
-    """Raise `InputError` unless a part is None, or a pair of the names of a division and one of its parts."""
+def _as_series(alpha: Number, backward: Correlation, forward: Correlation, history: str, domain: str | None) -> Series:
+    """Return a series without a plan; raise `InputError` for an invalid argument."""
+    if history not in ("others", "own"):
+        raise InputError(
+            "history",
+            "must be stated",
+            value=history,
+            bound='"others" or "own"',
+            remedy="say whether the correlation was counted from other people, or from those of the series",
+        )
+    if domain is not None:
+        _require_text(domain, "domain")
+    before, after = functions_of_both(backward, forward)
+    if not any((*before, *after)):
+        raise InputError(
+            "backward",
+            "and forward are both None",
+            bound="a matrix in at least one direction",
+            remedy="a ledger without a series bounds the releases without a correlation",
+        )
+    return Series(_positive(alpha, "alpha"), tuple(before), tuple(after), history, domain)
+
+
+def _present() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _user() -> str:
+    """Return the name of the user of this process."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except (ImportError, KeyError):
+        return os.environ.get("USERNAME") or f"user {os.geteuid() if hasattr(os, 'geteuid') else '?'}"
+
+
+def _require_text(text: object, path: str) -> None:
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(path, "must not be empty", value=text, bound="a text that is not empty")
+    _require_characters(text, path)
+
+
+def as_part(part: object) -> tuple[str, str] | None:
+    """Return None, or the names of a division and one of its parts; raise `InputError` for anything else."""
     if part is None:
-        return
+        return None
     if not (isinstance(part, tuple) and len(part) == 2 and all(isinstance(name, str) for name in part)):
         raise InputError("part", "must name a division and one of its parts", value=part, bound="a pair of texts")
     for name in part:
         _require_characters(name, "part")
+    return part
 
 
 def _require_characters(text: str, path: str) -> None:
@@ -490,24 +753,16 @@ def _not_negative(value: object, path: str) -> Fraction:
     return number
 
 
-def _excess(what: str, name: str, asked: Fraction, left: Fraction, budget: Fraction) -> str:
-    return (
-        f"{what} would spend {name} = {exact_text(asked)}, but {exact_text(left)} of {exact_text(budget)} is left; "
-        "spend less, or give the ledger that the data deserve a larger budget"
-    )
-
-
-def _reopen(
-    epsilon: Fraction | None, rho: Fraction | None, path: Path, wait: float, entries: tuple[Entry, ...]
-) -> Ledger:
+def _reopen(contents: Contents, path: Path, wait: float) -> Ledger:
     """Open a ledger again by its path; raise `LedgerError` if it lacks entries that the original object had."""
-    ledger = Ledger(path=path, wait=wait) if exists(path) else Ledger(epsilon, rho=rho, path=path, wait=wait)
-    _require_grown(path, entries, ledger.entries)
+    budgets = {} if exists(path) else {"epsilon": contents.epsilon, "rho": contents.rho}
+    ledger = Ledger(**budgets, path=path, wait=wait)
+    _require_grown(path, contents, ledger._now())
     return ledger
 
 
-def _require_grown(path: Path, known: tuple[Entry, ...], entries: tuple[Entry, ...]) -> None:
-    if entries[: len(known)] != known:
+def _require_grown(path: Path, known: Contents, found: Contents) -> None:
+    if found.entries[: len(known.entries)] != known.entries:
         raise LedgerError(f"{path} no longer holds the earlier entries. Restore a copy")
 
 
@@ -532,27 +787,26 @@ def begin_ledger(
     rho: Any = None,
     *,
     again: bool = False,
-    group: str | None = None,
     wait: float = WAIT_S,
 ) -> Ledger:
     """Create an empty ledger and its lock.
+
+    In a folder with the setgid bit that its group may write (``chmod 2770 folder``), the group shares both files (mode
+    0660). Everywhere else only their owner may read them (0600).
 
     Args:
         path: The file, which must not exist.
         epsilon: Budget in ε, in nats, or None.
         rho: Budget in ρ, or None.
         again: Create the ledger even if the lock of an earlier ledger exists. The new ledger does not contain earlier
-            charges, and the lock gets the file mode of a new lock.
-        group: Name of a group whose members share the ledger. File and lock are then readable and writable for the
-            group (mode 0660), otherwise only for their owner (0600). Members must also be able to write the folder,
-            which must not be sticky, as temporary folders are.
+            charges.
         wait: Longest time in seconds to wait for another process.
 
     Returns:
         The ledger, opened by its path.
 
     Raises:
-        InputError: A budget is negative or not a number, the group does not exist, or this user is not in it.
+        InputError: A budget is negative or not a number.
         LedgerError: The ledger exists, or the lock of a removed ledger exists.
         ExportError: The file cannot be written.
 
@@ -563,7 +817,6 @@ def begin_ledger(
     """
     ledger = Ledger(epsilon, rho=rho, wait=wait)
     where = file_of(path)
-    number = None if group is None else _group(group)
     require_folder(where)
     lock = lock_file_of(where)
     stood = exists(lock)
@@ -577,35 +830,8 @@ def begin_ledger(
                 f"the lock of an earlier ledger ({lock}) still exists, and earlier charges would be forgotten. "
                 "Restore the ledger, or insist: --again (again=True)"
             )
-        write_ledger(where, ledger.epsilon, ledger.rho, ())
-        for file in (where, lock):
-            _set_mode(file, number)
+        write_ledger(where, ledger._contents)
     return Ledger(path=where, wait=wait)
-
-
-def _group(name: str) -> int:
-    try:
-        import grp
-
-        number = grp.getgrnam(name).gr_gid
-    except (ImportError, KeyError, TypeError, ValueError) as error:
-        raise InputError("group", "is not a group of this system", value=name, bound="the name of a group") from error
-    if os.geteuid() != 0 and number not in (os.getegid(), *os.getgroups()):
-        raise InputError("group", "is a group that this user is not in", value=name, bound="a group of this user")
-    return number
-
-
-def _set_mode(file: Path, group: int | None) -> None:
-    """Share a file with a group, or keep it for its owner."""
-    try:
-        if group is not None:
-            os.chown(file, -1, group)
-        file.chmod(0o600 if group is None else 0o660)
-    except OSError as error:
-        raise LedgerError(
-            f"{file} belongs to another user, and its mode cannot be changed ({error.strerror}). Let its owner remove "
-            "it together with the ledger, and begin again"
-        ) from error
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import InputError
-from mechdesign.leakage._ledger_file import Entry, PolicyTotals
+from mechdesign.leakage._entries import Entry, PolicyTotals
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.tables._policies._graphs import Edge
 from mechdesign.tables._policies._known_counts import kinds_of

@@ -32,7 +32,7 @@ from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._privacy import realised
 from mechdesign.graphs._geometry._hull import SensitivityHull
 from mechdesign.graphs._repairs import Repair
-from mechdesign.leakage._ledger_file import Entry
+from mechdesign.leakage._entries import Entry
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._knorm import HullChoice, KNormMechanism
 from mechdesign.mechanisms._mechanism import Mechanism

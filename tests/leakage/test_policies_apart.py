@@ -11,7 +11,7 @@ from releases import release_by, release_counts, strategy_of
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.leakage._ledger_file import APART
+from mechdesign.leakage._entries import APART
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy, name_policy

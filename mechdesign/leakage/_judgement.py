@@ -1,0 +1,205 @@
+"""Whether a ledger accepts an entry: its budgets, the leakage and the plan of its series, and exact answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mechdesign.base._errors import BudgetExceededError, InputError, LeakageExceededError
+from mechdesign.certify._exact import exact_text, nearest
+from mechdesign.leakage._entries import Entry, TimeStep, cost, epsilon_of, rho_of, totals
+from mechdesign.leakage._exactness import joins_values, require_together
+from mechdesign.leakage._series import LONGEST, Contents, Series, place_of
+from mechdesign.leakage._upwards import as_float
+
+REPLAN = (
+    "To correct, to repeat or to add steps, replace the plan: mechdesign ledger plan FILE --steps M, or in Python "
+    'ledger.series.plan = ("equal", m)'
+)
+"""The remedy where a plan has no budget left."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A release that a ledger judges: its entry, and what the ledger does not record.
+
+    Attributes:
+        entry: The entry, without its turn.
+        complete: The number of values if the policy joins every two values in one edge, else None.
+        planned: Whether the ε was read from the plan.
+        gap: Whether time steps without an entry may lie between this one and the others.
+    """
+
+    entry: Entry
+    complete: int | None = None
+    planned: bool = False
+    gap: bool = False
+
+
+def judge(contents: Contents, asked: Asked) -> Entry:
+    """Return the entry with its turn under the plan; raise an error if the ledger does not accept it."""
+    entry, series = asked.entry, contents.series
+    _require_place(contents, asked)
+    if series is not None and entry.step is not None:
+        _require_member(contents, series, asked)
+        entry = _require_planned(contents, series, asked)
+    _require_within(contents, entry)
+    if series is not None and entry.step is not None:
+        _require_leakage(contents, series, entry)
+    if not entry.together:
+        require_together(entry, contents.entries)
+    return entry
+
+
+def _require_place(contents: Contents, asked: Asked) -> None:
+    """Raise `InputError` unless a release states its time step, or is outside the series by consent."""
+    entry = asked.entry
+    if entry.step is None:
+        if contents.series is not None and entry.series is None:
+            raise InputError(
+                "step",
+                "is missing: the ledger has a series, and a release beside it may tell the same values",
+                bound='a time step, such as 11 or "2026-11"',
+                remedy="state the step, or series=False (--no-series): the leakage then does not count the release",
+            )
+        for name in ("planned", "gap"):
+            if getattr(asked, name):
+                raise InputError(name, "is given without a step", value=True, bound="a release of a time step")
+    elif contents.series is None:
+        raise InputError(
+            "step",
+            "is given, but the ledger has no series",
+            value=entry.step,
+            bound="None",
+            remedy="add one with ledger.add_series or mechdesign ledger series",
+        )
+    elif entry.series is False:
+        raise InputError(
+            "series", "is False, but a step is given", value=False, bound="None for a release of the series"
+        )
+
+
+def _require_member(contents: Contents, series: Series, asked: Asked) -> None:
+    """Raise `InputError` unless a release can be part of the series at its time step."""
+    entry, steps = asked.entry, list(contents.steps)
+    assert entry.step is not None
+    if steps:
+        _require_step(entry.step, steps, asked.gap)
+    if entry.epsilon is None:
+        bound = "ε: leakage judges ε, and a budget in ρ counts ε²/2 of each release"
+        raise InputError("rho", "is no cost of a series", value=exact_text(entry.rho or Fraction(0)), bound=bound)
+    if asked.complete is None:
+        raise InputError(
+            "policy",
+            "does not join every two values, but the leakage bounds all pairs of values",
+            value=entry.policy,
+            bound="a full policy, without known counts and without absence",
+            remedy="take Policy.full, with a value such as absent; Ledger.spend needs complete=, the number of values",
+        )
+    if asked.complete != series.size:
+        bound = f"{series.size}, as in the chain of the series"
+        raise InputError("complete", "is not the number of values of the chain", value=asked.complete, bound=bound)
+    first = next((each for each in contents.entries if each.step is not None), None)
+    domain = series.domain or (first.domain if first is not None else entry.domain)
+    if entry.domain != domain:
+        raise InputError(
+            "domain",
+            "is another one than that of the series",
+            value=entry.domain,
+            bound=str(domain),
+            remedy="use the values of the chain in their order, or state series=False",
+        )
+    if entry.epsilon == 0 and not (entry.classes is not None and joins_values(entry.classes)):
+        bound = "noisy answers, or one class of all values"
+        raise InputError("classes", "of an exact answer tell values apart, which no ε bounds", bound=bound)
+
+
+def _require_step(step: TimeStep, steps: list[TimeStep], gap: bool) -> None:
+    if isinstance(step, int) != isinstance(steps[0], int):
+        bound = f"of the kind of the first one, {steps[0]!r}"
+        raise InputError("step", "is of another kind than the steps of the series", value=step, bound=bound)
+    place, places = place_of(step), list(map(place_of, steps))
+    if max(*places, place) - min(*places, place) >= LONGEST:
+        bound = f"within {LONGEST} steps of all others"
+        raise InputError("step", "is too far from the steps of the series", value=step, bound=bound)
+    if not gap and min(abs(place - other) for other in places) > 1:
+        nearest = min(steps, key=lambda other: abs(place_of(other) - place))
+        raise InputError(
+            "step",
+            f"leaves out {abs(place - place_of(nearest)) - 1} steps: the nearest one with an entry is {nearest}",
+            value=step,
+            bound="a step beside one with an entry",
+            remedy="number the steps without holes; if nothing was released at these steps, state gap=True (--gap)",
+        )
+
+
+def _require_planned(contents: Contents, series: Series, asked: Asked) -> Entry:
+    """Return the entry with its turn; raise `BudgetExceededError` if the planned budget does not allow it."""
+    entry = asked.entry
+    assert entry.step is not None
+    assert entry.epsilon is not None
+    left = contents.planned(entry.step, entry.part)
+    if left is None:
+        if asked.planned:
+            raise BudgetExceededError(
+                f"{entry.what} would spend a planned ε, but the series has no plan now; nothing was recorded. State ε"
+            )
+        return entry
+    if entry.epsilon == 0:
+        return entry
+    if asked.planned and entry.epsilon != left:
+        raise BudgetExceededError(
+            f"{entry.what} would spend the planned ε = {exact_text(entry.epsilon)} of step {entry.step}, but now "
+            f"{exact_text(left)} is planned{_spent_by(contents, entry.step)}; nothing was recorded. Try again"
+        )
+    if entry.epsilon > left:
+        raise BudgetExceededError(
+            f"{entry.what} would spend ε = {exact_text(entry.epsilon)} at step {entry.step}, but {exact_text(left)} is "
+            f"left of its planned budget{_spent_by(contents, entry.step)}. {REPLAN}"
+        )
+    return replace(entry, turn=contents.turn_of(entry.step))
+
+
+def _require_within(contents: Contents, entry: Entry) -> None:
+    """Raise `BudgetExceededError` if an entry exceeds the total budget."""
+    after, left = totals((*contents.entries, entry)), contents.left
+    if contents.epsilon is not None:
+        if after.epsilon is None:
+            raise BudgetExceededError(
+                f"{entry.what} satisfies zCDP only, and has no finite ε of pure differential privacy; the budget "
+                f"is ε = {exact_text(contents.epsilon)}. Keep a ledger with a budget in ρ"
+            )
+        if after.epsilon > contents.epsilon:
+            raise BudgetExceededError(_excess(entry, "ε", epsilon_of(entry), left[0], contents.epsilon))
+    if contents.rho is not None and after.rho > contents.rho:
+        raise BudgetExceededError(_excess(entry, "ρ", rho_of(entry), left[1], contents.rho))
+
+
+def _require_leakage(contents: Contents, series: Series, entry: Entry) -> None:
+    """Raise `LeakageExceededError` if a release of the series would leak more than α with this entry."""
+    assert entry.step is not None
+    now = [*contents.steps.get(entry.step, []), entry]
+    found = series.leakages({**contents.spent, place_of(entry.step): cost(now, epsilon_of)})
+    worst = max(found, key=lambda place: found[place])
+    if found[worst] > series.alpha:
+        steps = {place_of(step): step for step in (*contents.steps, entry.step)}
+        most = contents.largest(entry.step, entry.part)
+        remedy = f"At step {entry.step} at most ε = {exact_text(most)} fits{_spent_by(contents, steps[worst])}"
+        raise LeakageExceededError(steps[worst], as_float(found[worst]), nearest(series.alpha), remedy)
+
+
+def _spent_by(contents: Contents, step: TimeStep) -> str:
+    """Name the last entry of a time step, or the last one of the series; empty if there is none."""
+    steps = contents.steps
+    known = steps.get(step) or [entry for entry in contents.entries if entry.step is not None]
+    if not known:
+        return ""
+    last = known[-1]
+    return f"; the last entry of step {last.step} is {last.number} of {last.when} by {last.who} ({last.what})"
+
+
+def _excess(entry: Entry, name: str, asked: Fraction, left: Fraction | None, budget: Fraction) -> str:
+    return (
+        f"{entry.what} would spend {name} = {exact_text(asked)}, but {exact_text(left or Fraction(0))} of "
+        f"{exact_text(budget)} is left; spend less, or give the ledger that the data deserve a larger budget"
+    )
