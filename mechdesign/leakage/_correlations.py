@@ -13,7 +13,6 @@ from scipy.sparse import csgraph
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import CorrelationWarning, InputError
 from mechdesign.base._warnings import warn
-from mechdesign.leakage._ends import end_states
 from mechdesign.leakage._loss import LossFunction
 
 # A matrix (array, MarkovChain, OpenChain, SciPy sparse), LossFunction, Varying, Candidates, or None: no correlation.
@@ -258,10 +257,10 @@ def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_a
 
 
 def _unseen(ahead: sparse.csr_array, back: sparse.csr_array) -> Flags:
-    """Return the uninformative rows of F (n, n): zero rows, and unit rows for which Bᵀ has no entry."""
-    ends = np.zeros(ahead.shape[0], dtype=bool)
-    ends[end_states(ahead)] = True
-    unseen: Flags = (np.diff(ahead.indptr) == 0) | (ends & (np.diff(back.indptr) == 0))
+    """Return the uninformative rows of F (n, n): zero rows, and 1 on the diagonal where Bᵀ has no entry."""
+    entries = np.diff(ahead.indptr)
+    stays = (entries == 1) & (ahead.diagonal() > 0)
+    unseen: Flags = (entries == 0) | (stays & (np.diff(back.indptr) == 0))
     return unseen
 
 

@@ -18,7 +18,7 @@ from mechdesign.base._arrays import (
 from mechdesign.base._check import as_integer, as_list, as_smoothing, rename_path
 from mechdesign.base._errors import InputError
 from mechdesign.model._components import label_components
-from mechdesign.model._open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
+from mechdesign.model._open_chain import Ends, OpenChain, as_ends, as_rows
 from mechdesign.model._prior import Prior
 
 
@@ -103,7 +103,7 @@ class MarkovChain:
 
     @classmethod
     def from_traces(
-        cls, traces: Iterable[ArrayLike], n: int, smoothing: float = 0.0, *, ends: Ends | None = None
+        cls, traces: Iterable[ArrayLike], n: int, smoothing: float = 0.0, *, ends: Ends = "any"
     ) -> MarkovChain:
         """Estimate a chain over states 0..n−1 from traces.
 
@@ -113,8 +113,8 @@ class MarkovChain:
             traces: Integer arrays of consecutive states, each of shape (k,).
             n: The number of states.
             smoothing: The number >= 0 added to each count.
-            ends: "stay" puts a 1 on the diagonal for states that no trace leaves; None raises an error for these states
-                unless `smoothing` is positive. See `OpenChain` for unknown rows.
+            ends: "stay" puts a 1 on the diagonal for states that no trace leaves. With "any" their rows are unknown,
+                which raises an error unless `smoothing` is positive.
 
         Returns:
             The chain, with its counts.
@@ -134,14 +134,14 @@ class MarkovChain:
         return cls.from_counts(counts, smoothing, ends=ends)
 
     @classmethod
-    def from_counts(cls, counts: ArrayLike, smoothing: float = 0.0, *, ends: Ends | None = None) -> MarkovChain:
+    def from_counts(cls, counts: ArrayLike, smoothing: float = 0.0, *, ends: Ends = "any") -> MarkovChain:
         """Estimate a chain from numbers of steps, as `from_traces` does.
 
         Args:
             counts: The number >= 0 of steps from i to j at (i, j), shape (n, n).
             smoothing: The number >= 0 added to each count.
-            ends: "stay" puts a 1 on the diagonal for states without steps; None raises an error for these states unless
-                `smoothing` is positive.
+            ends: "stay" puts a 1 on the diagonal for states without steps. With "any" their rows are unknown, which
+                raises an error unless `smoothing` is positive.
 
         Returns:
             The chain, with its counts.
@@ -153,25 +153,22 @@ class MarkovChain:
         [[0.25, 0.75], [0.0, 1.0]]
         """
         smoothing = as_smoothing(smoothing, "smoothing")
-        ends = None if ends is None else as_ends(ends)
+        ends = as_ends(ends)
         counts = as_nonnegative(counts, "counts", 2)
         n = len(counts)
         never_left = np.flatnonzero(counts.sum(axis=1) == 0)
-        if never_left.size and smoothing == 0:
-            which = f"no trace ever leaves state {never_left[0]} (no trace leaves {never_left.size} of {n} states)"
-            if ends is None:
-                raise InputError(
-                    "traces",
-                    which,
-                    bound="at least one step from each state",
-                    remedy='give ends="stay", which puts a 1 on the diagonal, or use fewer and larger cells',
-                )
-            if ends != "stay":
-                raise InputError("ends", f"does not give a Markov chain: {which}", value=ends, remedy=CLOSED)
-            stay = counts.copy()
-            stay[never_left, never_left] = 1.0
-            return cls(_add_smoothing(stay, smoothing), counts=counts)
-        return cls(_add_smoothing(counts, smoothing), smoothing=smoothing, counts=counts)
+        if never_left.size == 0 or smoothing:
+            return cls(_add_smoothing(counts, smoothing), smoothing=smoothing, counts=counts)
+        if ends == "any":
+            raise InputError(
+                "traces",
+                f"no trace ever leaves state {never_left[0]} (no trace leaves {never_left.size} of {n} states)",
+                bound="at least one step from each state",
+                remedy='give ends="stay", which puts a 1 on the diagonal, or use fewer and larger cells',
+            )
+        stay = counts.copy()
+        stay[never_left, never_left] = 1.0
+        return cls(_add_smoothing(stay, smoothing), counts=counts)
 
     def reverse(self, initial: Prior | ArrayLike) -> MarkovChain:
         """Return the backward chain: the probability of the previous state given the current state, by Bayes' rule.
@@ -328,17 +325,17 @@ class VaryingChain:
 def chain_of(
     weights: Floats, ends: Ends, smoothing: float = 0.0, counts: Floats | None = None
 ) -> MarkovChain | OpenChain:
-    """Return the chain whose rows are proportional to weights; a row of zeros marks an end, a state without steps.
+    """Return the chain whose rows are proportional to weights; a row of zeros belongs to a state without steps.
 
     Args:
         weights: Weights >= 0 of steps, (n, n).
-        ends: The treatment of rows of zeros: "stay" returns a `MarkovChain` with a 1 on the diagonal, "mixture" and
-            "any" return an `OpenChain`.
+        ends: The treatment of rows of zeros: "any" returns an `OpenChain`, "stay" a `MarkovChain` with a 1 on the
+            diagonal.
         smoothing: The smoothing that the weights include; a Markov chain stores it.
         counts: The counts from which the weights are computed, (n, n), or None; a Markov chain stores them.
 
     Returns:
-        A Markov chain, or an open chain if there are ends and `ends` is not "stay".
+        A Markov chain, or an open chain if there are rows of zeros and `ends` is "any".
 
     >>> chain_of(np.array([[1.0, 3.0], [0.0, 0.0]]), "stay").matrix.tolist()
     [[0.25, 0.75], [0.0, 1.0]]
@@ -346,8 +343,8 @@ def chain_of(
     totals = weights.sum(axis=1)
     missing = totals == 0
     rows = weights / np.where(missing, 1.0, totals)[:, None]
-    if missing.any() and ends != "stay":
-        return OpenChain(rows, ends)
+    if missing.any() and ends == "any":
+        return OpenChain(rows)
     return MarkovChain(rows + np.diag(missing), smoothing=smoothing, counts=counts)
 
 
@@ -390,8 +387,7 @@ def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain
     """
     s = as_smoothing(s, "s")
     if isinstance(matrix, OpenChain) and s > 0:
-        # Smoothing makes the row of an end uniform. The end keeps its zero counts, so the unsmoothed chain never leaves
-        # it.
+        # Smoothing makes an unknown row uniform. Its counts stay zero, so the unsmoothed chain never leaves its state.
         return MarkovChain(_add_smoothing(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
     chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix"))
     if chain.counts is None or not s:
