@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+
 import click
 
 from mechdesign.cli._arguments import cache_option, layout_options, memory_option, naming_options, show_values_option

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 import numpy as np
@@ -209,7 +209,13 @@ def _write_table(path: Path, columns: dict[str, Floats]) -> None:
     type=click.Choice(ENDS),
     help="The row of a state without observed steps: any row, written as zeros (the default), or a 1 on the diagonal.",
 )
-def chain(specification: Path, folder: Path, every: str | None, gap: str | None, ends: str | None) -> None:
+def chain(
+    specification: Path,
+    folder: Path,
+    every: str | None,
+    gap: str | None,
+    ends: Literal["any", "stay"] | None,
+) -> None:
     """Write forward and backward transition matrices of secrets, for `leakage`, `budget` and `release`.
 
     The chain is given by [release] in SPEC.toml, or is counted in the data of the prior. DIR gets forward.csv, Pr(next

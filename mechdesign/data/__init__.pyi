@@ -2,7 +2,6 @@ from ._bounds import allowing_memory as allowing_memory
 from ._layout import reading_as as reading_as
 from ._left_out import LeftOut as LeftOut
 from ._left_out import RowError as RowError
-from ._matrices import read_chain_matrix as read_chain_matrix
 from ._matrices import read_labelled as read_labelled
 from ._matrices import read_matrix as read_matrix
 from ._movement import Points as Points

@@ -375,7 +375,7 @@ class ChainTable(Table, frozen=True):
         str | None,
         says(
             "a file with the matrix Pr(next state | current state), with a row for each current state; formats are "
-            "those of `matrix`. The word stay in place of a row puts a 1 on the diagonal."
+            "those of `matrix`."
         ),
     ] = None
     paths: Annotated[
@@ -423,18 +423,10 @@ class ChainTable(Table, frozen=True):
         ),
     ] = None
     ends: Annotated[
-        Literal["stay", "mixture", "any"] | None,
+        Literal["any", "stay"] | None,
         says(
             "the row of a state that no trace leaves, for counts without smoothing: "
-            '"stay" (a 1 on the diagonal, the default), "mixture" (any mixture of the observed rows) or "any" (any '
-            'row). "mixture" and "any" are for leakage; releases reject them.'
-        ),
-    ] = None
-    border: Annotated[
-        Literal["cut", "state"] | None,
-        says(
-            'the treatment of observed steps that leave the box: "cut" (the default) omits them; "state" counts '
-            "them as steps to an additional state outside, for leakage."
+            '"stay" puts a 1 on the diagonal; with "any" (the default) the row is unknown, which releases reject.'
         ),
     ] = None
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_amounts, read_only
+from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_amounts
 from mechdesign.base._errors import InputError, Total
 
 Ends = Literal["any", "stay"]
@@ -88,7 +88,7 @@ def as_rows(matrix: ArrayLike, unknown: bool = False) -> Floats:
     if not unknown and zero.any():
         raise InputError(
             f"matrix[{int(np.argmax(zero))}]",
-            f"{ROW_OF_ZEROS} ({int(zero.sum())} of {len(zero)} rows)",
+            f"{ROW_OF_ZEROS} ({int(zero.sum())} of {len(rows)} rows)",
             bound="a row that sums to 1",
             remedy=f"{CLOSED}; functions that compute leakage read a row of zeros as any row",
         )

@@ -8,18 +8,16 @@ import numpy as np
 from scipy import sparse
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._errors import InputError, InputWarning, SmoothedChainWarning
+from mechdesign.base._errors import InputError, InputWarning
 from mechdesign.base._warnings import warn
-from mechdesign.data._chain_counts import counts_of
 from mechdesign.data._layout import withholding
-from mechdesign.data._matrices import dense, read_chain_matrix
+from mechdesign.data._matrices import read_matrix
 from mechdesign.data._states import Steps
 from mechdesign.data.resampling import Sampling, seconds_text
 from mechdesign.data.trajectories import Visits
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._builders import edge_array
 from mechdesign.leakage._estimate import Correlations, correlations_from_traces
-from mechdesign.leakage._transitions import disjoint_rows
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import ChainTable, PriorTable
 from mechdesign.model._markov import MarkovChain, VaryingChain
@@ -111,60 +109,21 @@ def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorT
     _check_keys(table, source)
     if form not in _COUNTED:
         chains = {"path": _read, "paths": _read_several, "neighbours": _walk}[form](table, source, domain)
-        _warn_of_smoothing(chains, source / form)
         return Transitions(chains, table.by, sampling.every)
     read = _visits(table, source, domain, prior, sampling)
-    if table.border == "state":
-        raise source.error(
-            "border",
-            "is not supported for a release, whose states are the members of the domain",
-            value="state",
-            bound='"cut"',
-            remedy="remove the key, and use a larger box",
-        )
     smoothing = table.smoothing or 0.0
     with source.keys({"traces": form, "counts": form}):
         counts = _hourly(read.visits, domain.size) if table.by == "hour" else _steps(read.visits, domain.size)[None]
-        chains = tuple(MarkovChain.from_counts(each, smoothing, ends=table.ends or "stay") for each in counts)
-    _warn_of_smoothing(chains, source)
-    notes = (*read.notes, *_notes_on_counts(read, source), *_notes_on_ends(counts, smoothing, source))
+        chains = tuple(MarkovChain.from_counts(each, smoothing, ends=table.ends or "any") for each in counts)
+    notes = (*read.notes, *_notes_on_counts(read, source))
+    if (never_left := int((counts.sum(axis=2) == 0).sum())) and not smoothing:
+        of = f"{never_left} of {len(chains) * domain.size} rows"
+        notes += (f'{source}: no departure was observed for {of}: the chain stays there (ends = "stay")',)
     median = read.median if read.sampling.every is None else None
     return Transitions(chains, table.by, read.sampling.every, median, notes)
 
 
-def _warn_of_smoothing(chains: tuple[MarkovChain, ...], source: Source) -> None:
-    """Warn if chains were smoothed; the warning states how many steps occur in their counts."""
-    smoothed = list({id(chain): chain for chain in chains if chain.smoothing}.values())
-    if not smoothed:
-        return
-    seen = sum(int(np.count_nonzero(chain.counts)) for chain in smoothed if chain.counts is not None)
-    adds_up = any(disjoint_rows(sparse.csr_array(chain.unsmoothed().matrix)) is not None for chain in smoothed)
-    adds = (
-        " With the counts alone, leakage adds up without loss, and no positive budget lasts over an infinite horizon."
-        if adds_up
-        else ""
-    )
-    warn(
-        f"{source}: smoothing {smoothed[0].smoothing:g} makes all {sum(chain.size**2 for chain in smoothed)} steps "
-        f"possible; {seen} of them occur in the counts.{adds} Use smoothing for beliefs only: bounds on leakage need "
-        "counts without it",
-        SmoothedChainWarning,
-        stacklevel=3,
-    )
-
-
-def _notes_on_ends(counts: Floats, smoothing: float, source: Source) -> tuple[str, ...]:
-    """Return a note with the number of states that no counted step leaves, for the counts (k, n, n) of k chains."""
-    never_left = int((counts.sum(axis=2) == 0).sum())
-    if smoothing or not never_left:
-        return ()
-    many, n = counts.shape[:2]
-    of = f"{n} states" if many == 1 else f"{many * n} states of {many} chains"
-    rule = 'the chain stays in them (ends = "stay"); for beliefs, smoothing makes all steps possible'
-    return (f"{source}: no departure was observed from {never_left} of {of}: {rule}",)
-
-
-def _notes_on_counts(read: Read, source: Source, border: str | None = None) -> tuple[str, ...]:
+def _notes_on_counts(read: Read, source: Source) -> tuple[str, ...]:
     notes: tuple[str, ...] = ()
     if read.sampling.every is None and read.median is not None:
         notes = (
@@ -174,30 +133,22 @@ def _notes_on_counts(read: Read, source: Source, border: str | None = None) -> t
     steps = sum(len(cells) - 1 for cells in read.visits.cells)
     notes += (f"{source}: {steps} steps of {len(dict.fromkeys(read.visits.users))} user(s) counted", read.order)
     leaving = sum(read.visits.exits)
-    if not leaving:
-        return notes
-    treatment = (
-        "these steps lead to the state outside"
-        if border == "state"
-        else "these steps are left out, so the chain describes people who stay inside"
-    )
-    share = percent(leaving / (steps + leaving))
-    return (*notes, f"{source}: {leaving} steps leave the box, {share} of all that start inside; {treatment}")
+    if leaving:
+        share = percent(leaving / (steps + leaving))
+        notes += (
+            f"{source}: {leaving} steps leave the box, {share} of all that start inside; these steps are left out, so "
+            "the chain describes people who stay inside",
+        )
+    return notes
 
 
 def _check_keys(table: ChainTable, source: Source) -> None:
     """Raise `SpecificationError` for keys that the form of the chain does not use."""
     form = table.form
     counted = form in _COUNTED
-    for key, fits, remedy in (
-        ("smoothing", counted, "remove the key"),
-        ("gap", counted, "remove the key: nothing is counted"),
-        ("by", counted or form == "paths", "give the files of the matrices as paths"),
-        ("ends", counted, "write the word instead of the row" if form in ("path", "paths") else "remove the key"),
-        ("border", counted, "remove the key: nothing is counted"),
-    ):
+    for key, fits in (("smoothing", counted), ("gap", counted), ("ends", counted), ("by", counted or form == "paths")):
         if getattr(table, key) is not None and not fits:
-            raise source.error(key, f"cannot be combined with {form}", remedy=remedy)
+            raise source.error(key, f"cannot be combined with {form}", remedy="remove the key")
     if form == "paths" and table.by is None:
         raise source.error(
             "by", "is missing", bound='"hour" or "step"', remedy="state whether each path is for an hour or a step"
@@ -238,9 +189,8 @@ def possible_steps(table: ChainTable, source: Source, domain: Domain, prior: Pri
     if table.smoothing is not None:
         problem = "would make every step possible, and so join all secrets"
         raise source.error("smoothing", problem, remedy="remove the key")
-    for key in ("ends", "border"):
-        if getattr(table, key) is not None:
-            raise source.error(key, "cannot be combined with a policy graph", remedy="remove the key")
+    if table.ends is not None:
+        raise source.error("ends", "cannot be combined with a policy graph", remedy="remove the key")
     if table.form in ("path", "neighbours"):
         (chain,) = (_read if table.form == "path" else _walk)(table, source, domain)
         return sparse.csr_array(chain.matrix)
@@ -273,16 +223,7 @@ def _read_several(table: ChainTable, source: Source, domain: Domain) -> tuple[Ma
 
 def _read_file(name: str, table: ChainTable, source: Source, key: str, domain: Domain) -> MarkovChain:
     with source.file(table, name) as file:
-        read, word = read_chain_matrix(file, table.delimiter, (domain.size, domain.size))
-        matrix = dense(read, file)
-    if word:
-        raise source.error(
-            key,
-            "is not a Markov chain: it has a word instead of some rows",
-            value=word,
-            bound="a row of numbers, or the word stay, for each state",
-            remedy='write stay instead of these words, or count steps with ends = "stay"',
-        )
+        matrix = read_matrix(file, table.delimiter, (domain.size, domain.size))
     if matrix.shape != (domain.size, domain.size):
         raise source.error(
             key,
@@ -290,10 +231,8 @@ def _read_file(name: str, table: ChainTable, source: Source, key: str, domain: D
             value=matrix.shape,
             bound=f"{domain.size} rows and {domain.size} columns, like the domain",
         )
-    with source.file(name=name) as file:
-        counted = counts_of(file)
     with source.keys({"matrix": key}), withholding():
-        return MarkovChain(matrix) if counted is None else counted.chain(matrix)
+        return MarkovChain(matrix)
 
 
 def _walk(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChain, ...]:
@@ -338,9 +277,9 @@ def build_correlations(
 ) -> tuple[Correlations, tuple[str, ...]]:
     """Return the forward and backward chains described by the table at `source`, and notes for the user.
 
-    If the chain is counted from data, the backward chain follows from the numbers of steps that leave each state.
-    If it is not counted, the backward chain follows from the stationary distribution. Raises `SpecificationError` for
-    chains that change with time.
+    If the chain is counted from data, the backward chain follows from the numbers of steps that leave each state, and
+    `smoothing` of the table is not used. If it is not counted, the backward chain follows from the stationary
+    distribution. Raises `SpecificationError` for chains that change with time.
     """
     form = table.form
     _require_one(table, source, "changes with time, so it has more than one matrix", "one chain")
@@ -355,14 +294,6 @@ def build_correlations(
     with source.keys():
         sampling = Sampling.of(table.every, table.gap)
     read = _visits(table, source, domain, prior, sampling)
-    smoothing = table.smoothing or 0.0
     with source.keys({"traces": form}):
-        found = correlations_from_traces(
-            read.visits,
-            domain.size,
-            smoothing,
-            only_visited=not smoothing,
-            ends=table.ends or "stay",
-            border="state" if table.border == "state" and any(read.visits.exits) else "cut",
-        )
-    return found, (*read.notes, *_notes_on_counts(read, source, table.border))
+        found = correlations_from_traces(read.visits, domain.size, ends=table.ends or "any")
+    return found, (*read.notes, *_notes_on_counts(read, source))

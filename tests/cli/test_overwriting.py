@@ -73,7 +73,7 @@ def test_from_python_designs_are_replaced_unless_told_otherwise() -> None:
 def test_files_that_belong_together_are_never_written_over() -> None:
     md.save(md.read_spec("a.toml").design(), "d", report=False)
     write("0.8,0.2\n0.1,0.9\n", "B.csv")
-    for name in ("forward.csv", "chain-counts.json"):
+    for name in ("forward.csv", "states.csv"):
         write("kept", f"chain/{name}")
     lines = (
         "inspect d --report d/certificate.json",

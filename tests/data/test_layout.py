@@ -19,7 +19,7 @@ from mechdesign.data._inspection import inspect_data
 from mechdesign.data._labels import Names
 from mechdesign.data._layout import FileLayout, current_layout, mark_of, reading_as
 from mechdesign.data._maps import read_places
-from mechdesign.data._matrices import read_chain_matrix, read_matrix
+from mechdesign.data._matrices import read_matrix
 from mechdesign.data._movement import read_checkins
 from mechdesign.data._movement import read_places as read_keys
 from mechdesign.data._states import read_states
@@ -283,9 +283,8 @@ NUMBERED = {
 @each_row("key", NUMBERED)
 def test_what_may_number_a_matrix_is_asked_about(tmp_path: Path, key: str) -> None:
     path = written(tmp_path, NUMBERED[key])
-    for read in (read_matrix, read_chain_matrix):
-        with pytest.raises(InputError, match=f"may number.*{key} = true.*--no-{key}"):
-            read(path)
+    with pytest.raises(InputError, match=f"may number.*{key} = true.*--no-{key}"):
+        read_matrix(path)
     with reading_as(**{key: False}):  # type: ignore[arg-type]
         assert read_matrix(path).shape == (3 + (key == "header"), 3)
     with reading_as(**{key: True}):  # type: ignore[arg-type]
@@ -323,14 +322,6 @@ def test_names_of_rows_and_columns_are_asked_about(tmp_path: Path, text: str) ->
 )
 def test_matrices_that_number_nothing(tmp_path: Path, text: str) -> None:
     assert len(read_matrix(written(tmp_path, text))) == text.count("\n")
-
-
-def test_a_row_of_zeros_has_its_own_remedy(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"line 2: is a row of zeros.*1 on its diagonal.*smoothing.*leave the state out"
-    ) as caught:
-        read_chain_matrix(written(tmp_path, "0.7,0.2,0.1\n0,0,0\n0.3,0.3,0.4\n"))
-    assert "normalise" not in str(caught.value)
 
 
 def test_columns_in_other_languages(tmp_path: Path) -> None:

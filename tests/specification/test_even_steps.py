@@ -160,7 +160,6 @@ def counted_by_hour(every: int | None, gap: int | None) -> list[list[list[float]
     return counts
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.SmoothedChainWarning")
 def test_a_step_counts_for_the_hour_in_which_it_starts(tmp_path: Path) -> None:
     midnight = np.datetime64("2020-01-01T00:00:00")
     rows = [

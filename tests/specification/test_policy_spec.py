@@ -185,7 +185,6 @@ GRAPHS = [
     ("transitions = { path = 'sums.csv' }", "privacy[0].transitions.path[0]", "does not sum to 1"),
     ("transitions = { path = 'p.csv', smoothing = 1 }", "privacy[0].transitions.smoothing", "Remove"),
     ("transitions = { path = 'p.csv', ends = 'any' }", "privacy[0].transitions.ends", "Remove the key"),
-    ("transitions = { path = 'p.csv', border = 'cut' }", "privacy[0].transitions.border", "Remove the key"),
     ("transitions = { estimated = false }", "privacy[0].transitions.estimated", "cannot be false"),
     ("transitions = { estimated = true }", "privacy[0].transitions.estimated", "checkins or plt"),
     ("transitions = { neighbours = 8 }", "privacy[0].transitions.neighbours", "needs a grid"),
@@ -220,11 +219,11 @@ RELEASES = [
     ("# nothing", "release.transition", "is missing"),
     ("release.transition = {}", "release.transition", "exactly one of path"),
     ("release.transition = { path = 'p.csv', smoothing = 1 }", "release.transition.smoothing", "be combined"),
-    ("release.transition = { path = 'p.csv', ends = 'any' }", "release.transition.ends", "instead of the row"),
-    ("release.transition = { path = 'p.csv', border = 'cut' }", "release.transition.border", "cannot be combined"),
+    ("release.transition = { path = 'p.csv', ends = 'any' }", "release.transition.ends", "cannot be combined"),
     ("release.transition = { neighbours = 4, ends = 'stay' }", "release.transition.ends", "cannot be combined"),
     ("release.transition = { estimated = true, ends = 'leave' }", "release.transition.ends", "leave"),
-    ("release.transition = { estimated = true, border = 'wall' }", "release.transition.border", "wall"),
+    ("release.transition = { estimated = true, border = 'state' }", "release.transition.border", "is not a known key"),
+    ("release.transition = { estimated = true, ends = 'mixture' }", "release.transition.ends", "mixture"),
     ("release.transition = { path = 'sums.csv' }", "release.transition.path[0]", "does not sum to 1"),
     ("release.transition = { estimated = true }", "release.transition.estimated", "checkins or plt"),
     ("release = { mechanism = 'lap', transition = { path = 'p.csv' } }", "release.mechanism", "Did you mean"),
@@ -247,29 +246,22 @@ def test_wrong_policies_and_releases_are_refused(folder):
     assert_refused_texts(RELEASES, lambda text, folder: read(folder, rest=text).release_settings, folder)
 
 
-def test_a_state_never_left_stays_unless_something_else_is_asked_for(folder):
-    settings = read(folder, domain=BOX, prior=CHECKINS, rest="release.transition.estimated = true").release_settings
+def test_a_state_that_nobody_left_stays_if_that_is_stated(folder):
+    rest = "release.transition = { estimated = true, ends = 'stay' }"
+    settings = read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings
     assert settings.transition.matrix.tolist() == [[0, 0.5, 0, 0.5], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    assert any("observed from 2 of 4 states: the chain stays in them" in note for note in settings.notes)
-
-
-@each_row("ends", ["mixture", "any"])
-def test_a_state_without_a_row_is_refused(folder, ends):
-    rest = f'release.transition = {{ estimated = true, ends = "{ends}" }}'
-    error = failure(lambda: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
-    assert (error.path, error.value) == ("release.transition.ends", ends)
-    assert error.remedy == 'use ends = "stay", which puts a 1 on the diagonal'
-    # The remedy works, and a chain with a row for each state is accepted.
-    made = read(folder, domain=BOX, prior=CHECKINS, rest=rest.replace(ends, "stay"))
-    assert made.release_settings.transition.size == 4
+    assert any("observed for 2 of 4 rows: the chain stays there" in note for note in settings.notes)
+    for ends in ("", ", ends = 'any'"):
+        rest = f"release.transition = {{ estimated = true{ends} }}"
+        error = failure(lambda rest=rest: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
+        assert error.path == "release.transition.estimated"
+        assert "no trace leaves 2 of 4 states" in error.problem
+        assert 'ends="stay"' in error.remedy
     # The same holds for a matrix in a file.
-    (folder / "open.csv").write_text(f"0,0.5,0,0.5\n1,0,0,0\n{ends}\n{ends}\n")
-    rest = "release.transition.path = 'open.csv'"
-    error = failure(lambda: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
-    assert (error.path, error.value) == ("release.transition.path", ends)
-    (folder / "open.csv").write_text("0,0.5,0,0.5\n1,0,0,0\nstay\nstay\n")
-    made = read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings
-    assert made.transition.matrix[2:].tolist() == [[0, 0, 1, 0], [0, 0, 0, 1]]
+    (folder / "open.csv").write_text("0,0.5,0,0.5\n1,0,0,0\n0,0,0,0\n0,0,0,0\n")
+    error = failure(lambda: read(folder, domain=BOX, rest="release.transition.path = 'open.csv'").release_settings)
+    assert error.path == "release.transition.path[2]"
+    assert 'ends = "stay"' in error.remedy
 
 
 def test_policies_need_a_graph_of_one_epsilon():
