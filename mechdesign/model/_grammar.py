@@ -12,25 +12,30 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from mechdesign.base._check import LARGEST_NUMBER
 from mechdesign.base._errors import InputError
 
 Raw = dict[str, Any]
+POSITIVE: Mapping[str, float] = MappingProxyType({"gt": 0, "le": LARGEST_NUMBER})
+"""The bounds of a positive number, for `says`."""
+_FINITE: Mapping[str, float] = MappingProxyType({"ge": -LARGEST_NUMBER, "le": LARGEST_NUMBER})
 Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"]
 
 
-def says(text: str) -> msgspec.Meta:
+def says(text: str, **bounds: float) -> msgspec.Meta:
     """Return an annotation that describes a key; it is written inside ``Annotated`` in the type of the key.
 
     Args:
         text: The description, a sentence that ends in a full stop.
+        **bounds: Bounds of the value, by their names in `msgspec.Meta`, such as ``ge=1`` or ``min_length=1``.
 
     Returns:
-        The annotation that msgspec writes into the JSON schema.
+        The annotation that msgspec checks, and writes into the JSON schema.
 
     >>> says("the file.").description
     'the file.'
     """
-    return msgspec.Meta(description=text)
+    return msgspec.Meta(description=text, **bounds)  # type: ignore[call-overload, no-any-return]
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -51,7 +56,10 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     beside: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __post_init__(self) -> None:
-        """Raise `InputError` unless the table contains exactly one of the alternatives."""
+        """Raise `InputError` unless the table contains exactly one of the alternatives, and none is false."""
+        for name in self.alternatives:
+            if getattr(self, name) is False:
+                raise InputError(name, "cannot be false", value=False, bound="true")
         if self.alternatives:
             self.one_of(self.alternatives)
 
@@ -344,7 +352,11 @@ Edges = Annotated[
     says("pairs of secrets: texts are labels, integers are positions, counted from 0."),
 ]
 EdgesCsv = Annotated[EdgesFile | None, says("a file of edges.")]
-Neighbours = Annotated[int | None, says("4 or 8: each cell of a grid is joined to this number of neighbours.")]
+Members = Annotated[list[int | str], msgspec.Meta(min_length=1)]
+"""Secrets by label, a text, or by position, an integer counted from 0."""
+Neighbours = Annotated[
+    Literal[4, 8] | None, says("4 or 8: each cell of a grid is joined to this number of neighbours.")
+]
 
 
 class GraphTable(Table, frozen=True):
@@ -387,7 +399,7 @@ class ChainTable(Table, frozen=True):
     checkins: Annotated[Checkins | None, says("a file of check-ins.")] = None
     plt: Annotated[Trajectories | None, says("a folder of trajectories.")] = None
     neighbours: Annotated[
-        int | None,
+        Literal[4, 8] | None,
         says(
             "4 or 8: the number of neighbouring cells to which people move; staying and each move are equally likely."
         ),
@@ -434,18 +446,20 @@ class ChainTable(Table, frozen=True):
 class Centre(Table, frozen=True):
     """A centre around which people are normally distributed."""
 
-    x: Annotated[float, says("the first coordinate of the centre, in the unit of the domain.")]
-    y: Annotated[float, says("the second coordinate of the centre.")]
-    spread: Annotated[float, says("the standard deviation in each direction.")]
-    weight: Annotated[float, says("the weight of this centre, relative to the weights of the other centres.")] = 1.0
+    x: Annotated[float, says("the first coordinate of the centre, in the unit of the domain.", **_FINITE)]
+    y: Annotated[float, says("the second coordinate of the centre.", **_FINITE)]
+    spread: Annotated[float, says("the standard deviation in each direction.", **POSITIVE)]
+    weight: Annotated[
+        float, says("the weight of this centre, relative to the weights of the other centres.", **POSITIVE)
+    ] = 1.0
 
 
 class Simulated(Table, frozen=True):
     """Simulated people around centres. Counts are whole numbers, so the prior is the same on every machine."""
 
-    centres: Annotated[list[Centre], says("the centres around which people live.")]
-    people: Annotated[int, says("the number of people.")] = 1_000_000
-    background: Annotated[float, says("the share of people who are spread evenly over all secrets.")] = 0.0
+    centres: Annotated[list[Centre], says("the centres around which people live.", min_length=1)]
+    people: Annotated[int, says("the number of people.", ge=1, le=10**12)] = 1_000_000
+    background: Annotated[float, says("the share of people who are spread evenly over all secrets.", ge=0, le=1)] = 0.0
 
 
 class VisitsFile(Table, frozen=True):

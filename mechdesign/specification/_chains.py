@@ -245,8 +245,6 @@ def _walk(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChai
 
 def neighbours(domain: Domain, count: int, source: Source) -> Integers:
     """Return the pairs of neighbouring cells of a grid, shape (k, 2); a cell has `count` (4 or 8) neighbours."""
-    if count not in (4, 8):
-        raise source.error("", "is not a neighbourhood", value=count, bound="4 or 8")
     cells = domain.cells
     if cells is None:
         raise source.error("", "needs a grid", bound="a domain with grid = { … }", remedy="use edges")
@@ -259,8 +257,6 @@ def neighbours(domain: Domain, count: int, source: Source) -> Integers:
 def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable, sampling: Sampling) -> Read:
     data, place = table.checkins or table.plt, source / table.form
     if data is None:
-        if not table.estimated:
-            raise place.error("", "cannot be false", value=False, bound="true")
         data, place = prior.checkins or prior.plt, replace(source, path=("prior", prior.form))
     if data is None:
         raise source.error(

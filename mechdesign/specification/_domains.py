@@ -6,6 +6,7 @@ import math
 from types import MappingProxyType
 from typing import Annotated, ClassVar
 
+import msgspec
 import numpy as np
 
 from mechdesign.base._errors import Shown, SpecificationError
@@ -16,7 +17,7 @@ from mechdesign.data._layout import cell
 from mechdesign.data._maps import COLUMNS
 from mechdesign.data._text import column_text, number, plain_numbers, read_columns
 from mechdesign.model._domain import BoundingBox, Domain
-from mechdesign.model._grammar import PlacesFile, Table, says
+from mechdesign.model._grammar import Members, PlacesFile, Table, says
 from mechdesign.model._locate import DEGREES
 from mechdesign.specification._read import Source
 
@@ -24,6 +25,8 @@ LARGEST = 5000
 """Largest number of secrets, or observables, of a specification: a larger channel would not fit into memory."""
 
 
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+_Points = Annotated[list[list[float]], msgspec.Meta(min_length=1)]
 _BORDERS, _CENTRE, _SIZE = ("south", "north", "west", "east"), ("latitude", "longitude"), ("width", "height")
 
 
@@ -59,10 +62,10 @@ class DomainTable(Table, frozen=True):
         GridTable | None,
         says('the corners of a grid, for ``kind = "continuous"``: all real coordinates between them are secrets.'),
     ] = None
-    points: Annotated[list[list[float]] | None, says("the coordinates of each place.")] = None
+    points: Annotated[_Points | None, says("the coordinates of each place.")] = None
     csv: Annotated[PlacesFile | None, says("a file of places.")] = None
     labels: Annotated[list[str] | None, says("the names of members without coordinates, or of the `points`.")] = None
-    line: Annotated[int | None, says("the number of places 0, 1, 2, … on a line.")] = None
+    line: Annotated[_Count | None, says("the number of places 0, 1, 2, … on a line.")] = None
     unit: Annotated[str | None, says("the unit of coordinates; a grid states its unit itself.")] = None
 
 
@@ -71,9 +74,9 @@ class ObservablesTable(DomainTable, frozen=True):
 
     alternatives: ClassVar[tuple[str, ...]] = ("subset", "blocks", *DomainTable.alternatives)
 
-    subset: Annotated[
-        list[int | str] | None, says("some of the secrets: strings are labels, integers are indices from 0.")
-    ] = None
+    subset: Annotated[Members | None, says("some of the secrets: strings are labels, integers are indices from 0.")] = (
+        None
+    )
     blocks: Annotated[
         int | tuple[int, int] | None,
         says("one answer for each block of cells of the secrets' grid: cells per side, or [across, up]."),
@@ -113,8 +116,6 @@ def build_observables(
         if index in found:
             raise source.error(("subset", place), f"repeats subset[{found[index]}]", value=name)
         found[index] = place
-    if not found:
-        raise source.error("subset", "is empty", bound="at least one secret")
     members = sorted(found)
     return secrets.part(members), tuple(members)
 
@@ -153,14 +154,10 @@ def build_domain(table: DomainTable, source: Source) -> Domain:
     if table.csv is not None:
         return _places(table.csv, source / "csv", table.unit or "")
     if table.line is not None:
-        if table.line < 1:
-            raise source.error("line", "is too small", value=table.line, bound="an integer >= 1")
         _check_size(table.line, source / "line")
         return Domain.from_points(np.arange(float(table.line))[:, None], unit=table.unit or "")
     if table.points is not None:
         _check_size(len(table.points), source / "points")
-        if not table.points:
-            raise source.error("points", "is empty", bound="at least one point")
         for index, point in enumerate(table.points):
             if len(point) != len(table.points[0]):
                 raise source.error(

@@ -126,11 +126,9 @@ class Graphs:
         return graphs.from_edges(self.secrets.size, near)
 
     def _complete(self, table: GraphPrivacyTable, source: Source) -> nx.Graph:
-        _is_true(table.complete, source / "complete")
         return graphs.complete(self.secrets.size)
 
     def _line(self, table: GraphPrivacyTable, source: Source) -> nx.Graph:
-        _is_true(table.line, source / "line")
         return graphs.line(self.secrets.size)
 
     def _blocks(self, table: GraphPrivacyTable, source: Source) -> nx.Graph:
@@ -181,11 +179,6 @@ class Graphs:
     @cached_property
     def _names(self) -> Names:
         return Names.of(self.secrets.labels)
-
-
-def _is_true(value: bool | None, source: Source) -> None:
-    if not value:
-        raise source.error("", "cannot be false", value=False, bound="true")
 
 
 _BUILDERS: Mapping[str, Callable[..., nx.Graph]] = MappingProxyType(

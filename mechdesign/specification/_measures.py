@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,6 +23,7 @@ from mechdesign.model import distances
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import (
+    POSITIVE,
     Distance,
     GraphTable,
     MatrixFile,
@@ -52,8 +52,6 @@ DISTANCES: Mapping[str, Callable[[Domain, Domain | None], Floats]] = MappingProx
     }
 )
 
-_MEASURES = ("distance", "matrix", "graph")
-
 
 class CostTable(Table, frozen=True):
     """The cost of each answer: scale · d(s, o)^power, for a distance d between secrets and answers."""
@@ -65,8 +63,8 @@ class CostTable(Table, frozen=True):
         None
     )
     graph: Annotated[GraphTable | None, says("the distance d as lengths of shortest paths.")] = None
-    power: Annotated[float, says("the power of d.")] = 1.0
-    scale: Annotated[float, says("a factor.")] = 1.0
+    power: Annotated[float, says("the power of d.", **POSITIVE)] = 1.0
+    scale: Annotated[float, says("a factor.", **POSITIVE)] = 1.0
     objective: Annotated[
         Literal["expected", "worst"], says("the cost to minimise: the expected cost, or the largest over secrets.")
     ] = "expected"
@@ -139,14 +137,6 @@ class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
 PrivacyTable = MetricTable | ThresholdTable | GraphPrivacyTable | DistortionTable | ContinuousTable
 
 
-def require_positive(table: CostTable, source: Source) -> None:
-    """Raise `SpecificationError` for a power or a scale that is not positive."""
-    for key in ("power", "scale"):
-        value = getattr(table, key)
-        if not 0 < value < math.inf:
-            raise source.error(key, "is not positive", value=value, bound="> 0 and finite")
-
-
 def scale_cost(distance: Floats, power: float, scale: float, source: Source) -> Floats:
     """Return scale · d^power; raise `SpecificationError` if a cost overflows, since infinite costs forbid answers."""
     if power == 1 and scale == 1:
@@ -198,7 +188,6 @@ class Measures:
 
     def cost(self, table: CostTable, source: Source) -> tuple[Floats, str]:
         """Return c(s, o) = scale · d(s, o)^power, float64 of shape (n, m), and the objective."""
-        require_positive(table, source)
         form = table.form
         if self.observables is self.secrets:
             cost = self.between_secrets(table, source)
@@ -262,8 +251,6 @@ class Measures:
 
     def between_secrets(self, table: Any, source: Source, *, any_rows: bool = False) -> Floats:
         """Return the distances between secrets from a table; with `any_rows` a matrix may have any number of rows."""
-        with source.keys():
-            table.one_of(_MEASURES)
         if table.matrix is not None:
             rows = None if any_rows else self.secrets.size
             return self._matrix(table.matrix, source / "matrix", (rows, self.secrets.size))

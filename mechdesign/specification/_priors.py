@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import nullcontext
 from typing import NamedTuple
 
@@ -26,8 +25,6 @@ from mechdesign.model._prior import Prior
 from mechdesign.model._words import percent
 from mechdesign.specification._read import Source
 
-_MAX_PEOPLE = 10**12
-
 
 def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prior, tuple[str, ...]]:
     """Return the prior over `domain` described by the table at `source`, and notes for the user about the data."""
@@ -37,8 +34,6 @@ def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prio
     if form == "visits":
         raise source.error("visits", "requires a domain of anchors", bound="domain.anchors = { columns, … }")
     if form == "uniform":
-        if not table.uniform:
-            raise source.error("uniform", "cannot be false", value=False, bound="true")
         return Prior.uniform(domain.size), ()
     if table.probabilities is not None:
         _check_length(len(table.probabilities), domain, source / "probabilities")
@@ -236,23 +231,9 @@ def _simulate(table: Simulated, source: Source, domain: Domain) -> Floats:
     """Return the number of people in each cell, rounded so that the prior is the same on every machine."""
     if domain.points.shape[1] != 2:
         raise source.error("", "requires a domain of places in the plane", value=Shown(domain))
-    if not 1 <= table.people <= _MAX_PEOPLE:
-        raise source.error("people", "is out of range", value=table.people, bound=f"between 1 and {_MAX_PEOPLE}")
-    if not 0 <= table.background <= 1:
-        raise source.error("background", "is not a share", value=table.background, bound="between 0 and 1")
-    if not table.centres:
-        raise source.error("centres", "is empty", bound="at least one centre")
     density = np.zeros(domain.size)
     total = 0.0
-    for index, centre in enumerate(table.centres):
-        place = source / "centres" / index
-        for key in ("x", "y"):
-            if not math.isfinite(getattr(centre, key)):
-                raise place.error(key, "is not finite", value=getattr(centre, key))
-        for key in ("spread", "weight"):
-            value = getattr(centre, key)
-            if not 0 < value < math.inf:
-                raise place.error(key, "is not positive", value=value, bound="> 0")
+    for centre in table.centres:
         squares = ((domain.points - [centre.x, centre.y]) ** 2).sum(axis=1)
         # Distances are relative to the nearest cell, so that a centre far outside still has an effect.
         near = np.exp((squares.min() - squares) / (2 * centre.spread**2))

@@ -41,7 +41,7 @@ AnyTable = TypeVar("AnyTable", bound=Table)
 
 _UNCHANGED: Mapping[str, str] = MappingProxyType({})
 _FIELD = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<key>.*)`", re.DOTALL)
-_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<more>.*?)(?P<got>, got .*)?", re.DOTALL)
 _DECIMAL = re.compile(r"Decimal\('([^']*)'\)")
 # Keys for the layout of a file, see `mechdesign.data._layout`.
 _LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered", "latitude", "longitude")
@@ -136,7 +136,7 @@ class Source:
             raise self.error(at, problem, value=value, bound=error.bound, remedy=error.remedy) from error
 
 
-VERSION = 1
+VERSION: Literal[1] = 1
 """The version of the grammar; specifications with another version are refused."""
 
 
@@ -201,13 +201,6 @@ def tables_of(text: str, source: str = "specification") -> Raw:
 
 def _names_file(text: str) -> bool:
     return text.strip().endswith(".toml") and len(text.split()) == 1
-
-
-def check_version(data: Mapping[str, Any]) -> None:
-    """Raise `SpecificationError` for another version of the grammar."""
-    found = data.get("version", VERSION)
-    if isinstance(found, int) and found != VERSION:
-        raise SpecificationError("version", "is not known", value=found, bound=str(VERSION))
 
 
 def convert(data: object, kind: type[AnyTable], path: str | Keys = ()) -> AnyTable:
@@ -305,7 +298,9 @@ def _explain(error: msgspec.ValidationError, data: Any, kind: Any, path: Keys) -
     tables = [hint for hint in _like(hints, value) if is_table(hint)]
     if isinstance(cause := error.__cause__, InputError):
         shown = None if cause.value is None else _as_written(value)
-        return SpecificationError(place, cause.problem, value=shown, bound=cause.bound, remedy=cause.remedy)
+        return SpecificationError(
+            (*place, *cause.keys), cause.problem, value=shown, bound=cause.bound, remedy=cause.remedy
+        )
     if found := _FIELD.fullmatch(problem):
         key, names = found["key"], names_of(tables[0])
         if found["fault"] == "missing required":
@@ -314,15 +309,15 @@ def _explain(error: msgspec.ValidationError, data: Any, kind: Any, path: Keys) -
         bound, remedy = f"one of {', '.join(names)}", suggest(key, names)
         return SpecificationError((*place, key), "is not a known key", bound=bound, remedy=remedy)
     if problem.startswith("Invalid"):
-        choices = [name for hint in hints if get_origin(hint) is Literal for name in get_args(hint)]
-        return _unknown(str(value), choices or _tags([hint for hint in above if is_table(hint)]), place)
+        choices = [str(name) for hint in hints if get_origin(hint) is Literal for name in get_args(hint)]
+        return _unknown(value, choices or _tags([hint for hint in above if is_table(hint)]), place)
     found = _EXPECTED.fullmatch(problem)
     kinds = found["kinds"].split(" | ") if found else []
     bound = " or ".join(_KINDS.get(name, name) for name in kinds if name != "null")
-    bound += (found["length"] or "") if found else ""
+    bound += found["more"] if found else ""
     name = path_of(place)
     remedy = f"write [[{name}]] instead of [{name}]" if kinds == ["array"] and isinstance(value, Mapping) else ""
-    problem = "has the wrong type" if found else f"is not accepted ({problem})"
+    problem = ("has the wrong type" if found["got"] else "is out of range") if found else f"is not accepted ({problem})"
     return SpecificationError(
         place or ("specification",), problem, value=_as_written(value), bound=bound, remedy=remedy
     )
@@ -360,7 +355,7 @@ def _at(value: Any, step: str | int) -> Any:
         return None
 
 
-def _unknown(value: str, names: Sequence[str], path: str | Keys) -> SpecificationError:
+def _unknown(value: object, names: Sequence[str], path: str | Keys) -> SpecificationError:
     bound, remedy = f"one of {', '.join(names)}", suggest(value, names)
     return SpecificationError(path, "is not known", value=value, bound=bound, remedy=remedy)
 

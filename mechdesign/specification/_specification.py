@@ -56,7 +56,7 @@ from mechdesign.specification._policy import (
     build_settings,
 )
 from mechdesign.specification._priors import build_prior
-from mechdesign.specification._read import Source, check_version, convert, read_text, tables_of
+from mechdesign.specification._read import Source, convert, read_text, tables_of
 from mechdesign.specification._visits import price_visits, read_raw_visits
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._sizes import Size, check_size
@@ -532,7 +532,6 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     if isinstance(domain := data.get("domain"), dict) and "attributes" in domain:
         problem, remedy = "belongs to a specification of a release from a table", "use `mechdesign table` for it"
         raise SpecificationError("domain.attributes", problem, remedy=remedy)
-    check_version(data)
     _require_graphs(data)
     document = convert(data, Document)
     with source.keys():
@@ -544,10 +543,6 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     if document.sweep:
         raise SpecificationError(
             "sweep", "describes several designs", remedy="use `mechdesign sweep`, or remove the table"
-        )
-    if not document.privacy:
-        raise SpecificationError(
-            "privacy", "is empty", bound="at least one requirement", remedy='for example, [[privacy]] kind = "metric"'
         )
     source = source.with_layout(document.files)
     return Specification(document.title, _settings(document.solver), source, document, data)

@@ -44,7 +44,7 @@ from mechdesign.data._text import column_text, has_columns, read_rows
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._grammar import FilesTable, MatrixFile, Table, says
 from mechdesign.specification._ledgers import LedgerTable, open_ledger
-from mechdesign.specification._read import VERSION, Source, check_version, convert, read_text, tables_of
+from mechdesign.specification._read import VERSION, Source, convert, read_text, tables_of
 from mechdesign.specification._records import Records, RecordsTable, build_records, value_numbers
 from mechdesign.specification._table_policies import BlocksTable, RecordPolicyTable, blocks, build_policy
 from mechdesign.tables._charges import CONFIDENCE
@@ -159,7 +159,7 @@ class QuantilesTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", 
     """Quantiles of one ordered attribute, read from a released cumulative histogram."""
 
     probabilities: Annotated[
-        list[Fraction], says("the probabilities of the quantiles, each above 0 and at most 1, exact.")
+        list[Fraction], says("the probabilities of the quantiles, each above 0 and at most 1, exact.", min_length=1)
     ]
     mechanism: _Mechanism = "auto"
     fanout: _Fanout = None
@@ -172,7 +172,9 @@ class QuantilesTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", 
 class RangesTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="ranges"):
     """The number of records in each of several ranges."""
 
-    ranges: Annotated[list[tuple[Any, Any]], says("pairs of values, the first and the last of each range.")]
+    ranges: Annotated[
+        list[tuple[Any, Any]], says("pairs of values, the first and the last of each range.", min_length=1)
+    ]
     mechanism: _Mechanism = "auto"
     fanout: _Fanout = None
 
@@ -191,8 +193,8 @@ class KMeansTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind",
     """Clusters of the records by their numeric attributes."""
 
     epsilon: Annotated[Fraction, says("ε in nats for all iterations together, exact.")]
-    k: Annotated[int, says("the number of clusters.")]
-    iterations: Annotated[int, says("the number of iterations.")] = 10
+    k: Annotated[int, says("the number of clusters.", ge=1)]
+    iterations: Annotated[int, says("the number of iterations.", ge=1)] = 10
     initial: Annotated[
         list[list[float]] | None,
         says(
@@ -259,12 +261,6 @@ def check_release(table: AnyRelease, source: Source) -> None:
     if index is not None:
         shown = exact_text(shares[index])
         raise source.error(("probabilities", index), "is out of range", value=shown, bound="above 0 and at most 1")
-    for name in ("ranges", "probabilities"):
-        if getattr(table, name, None) == []:
-            raise source.error(name, "is empty", bound="at least one")
-    for name in ("k", "iterations"):
-        if getattr(table, name, 1) < 1:
-            raise source.error(name, "is too small", value=getattr(table, name), bound=">= 1")
 
 
 def find_shared_end(ranges: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
@@ -358,7 +354,7 @@ class ReleaseDocument(Table, frozen=True):
     release: Annotated[AnyRelease, says("the query and its budget.")]
     ledger: Annotated[DividedLedgerTable | None, says("the ledger that is charged.")] = None
     files: Annotated[FilesTable, says("the layout of all files.")] = msgspec.field(default_factory=FilesTable)
-    version: Annotated[int, says("the version of this grammar.")] = VERSION
+    version: Annotated[Literal[1], says("the version of this grammar.")] = VERSION
     title: Annotated[str, says("the title of the release in its report.")] = ""
 
 
@@ -595,7 +591,6 @@ def _parse(text: str, base_folder: str | os.PathLike[str], name: str) -> Release
             raise SpecificationError(key, "belongs to the specification of a design", remedy=remedy)
     with source.keys():
         require_plain_texts(data, "", lines=True)
-    check_version(data)
     document = convert(data, ReleaseDocument)
     with source.keys():
         require_plain(document.title, "title")

@@ -15,7 +15,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import PriorTable
 from mechdesign.model._locate import INTERCHANGED
 from mechdesign.model._prior import Prior
-from mechdesign.specification._measures import CostTable, require_positive, scale_cost
+from mechdesign.specification._measures import CostTable, scale_cost
 from mechdesign.specification._priors import read_traces
 from mechdesign.specification._read import Source
 
@@ -86,7 +86,6 @@ def price_visits(
     if table.objective != "expected":
         problem = "is the worst cost, which is not defined for raw visits"
         raise source.error("objective", problem, value=table.objective, bound='"expected"')
-    require_positive(table, source)
     with source.keys({"cost": "distance", "observables": "distance"}):
         apart = between(anchors, visits.points, observables, table.distance)
         cost = scale_cost(apart, table.power, table.scale, source)

@@ -198,7 +198,7 @@ GRAPHS_OF_CELLS = [
     ("blocks = [3]", "privacy[0].blocks", "a list of length 2"),
     ("blocks = 'three'", "privacy[0].blocks", "integer"),
     ("categories = { path = 'three.csv', column = 'kind' }", "privacy[0].categories", "found 3; must be 6"),
-    ("transitions = { neighbours = 5 }", "privacy[0].transitions.neighbours", "4 or 8"),
+    ("transitions = { neighbours = 5 }", "privacy[0].transitions.neighbours", "one of 4, 8"),
 ]
 POLICIES = [
     ("policy.withing = 'map'", "policy.withing", "Did you mean within?"),
@@ -208,7 +208,7 @@ POLICIES = [
     ("policy.repaired = 'al'", "policy.repaired", "Did you mean all?"),
     ("policy.hull = 3", "policy.hull", "must be a string"),
     ("policy.hull = 'whole'", "policy.hull", "component, graph"),
-    ("policy.support = []", "policy.support", "is empty"),
+    ("policy.support = []", "policy.support", "length >= 1"),
     ("policy.support = ['a', 'e']", "policy.support[1]", "is not a secret"),
     ("policy = { support = ['a'], delta = 0.1 }", "policy", "both support and delta"),
     ("policy.delta = 1", "policy.delta", "below 1"),

@@ -302,7 +302,7 @@ RELEASES = [
         "release.probabilities[1]",
         "at most 1",
     ),
-    ('release = { kind = "ranges", epsilon = 1, ranges = [] }', "release.ranges", "at least one"),
+    ('release = { kind = "ranges", epsilon = 1, ranges = [] }', "release.ranges", "length >= 1"),
     ('release = { kind = "kmeans", epsilon = 1, k = 0 }', "release.k", ">= 1"),
     ("HISTOGRAM\nledger = { epsilon = 1 }", "ledger.path", "is missing"),
     ('HISTOGRAM\nledger = { path = "l", division = "x" }', "ledger.part", "is missing"),
