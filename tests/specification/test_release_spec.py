@@ -289,7 +289,7 @@ POLICIES_OF_TWO = [
 RELEASES = [
     ("", "release", "is missing"),
     ("HISTOGRAM\npolcy = 1", "polcy", "Did you mean policy"),
-    ("HISTOGRAM\nversion = 2", "version", "must be 1"),
+    ("HISTOGRAM\nversion = 2", "version", "must be one of 1"),
     ("release.epsilon = 1", "release.kind", "histogram, cdf"),
     ('release = { kind = "histgram", epsilon = 1 }', "release.kind", "mean histogram"),
     ('release = { kind = "histogram" }', "release", "epsilon, rho"),

@@ -130,7 +130,11 @@ PRIORS_OF_LABELS = [
     ("prior.csv = { path = 'places.csv', column = 'x' }", "prior.csv.path", "found 2; must be 3"),
     ("prior.csv = { path = 'bad.csv', column = 'x' }", "prior.csv", "UTF-8"),
     ("prior.csv = { path = 'places.csv', column = 'x', delimiter = '' }", "prior.csv.delimiter"),
-    ("prior.simulated.centres = []", "prior.simulated", "places in the plane"),
+    (
+        "prior.simulated.centres = [{ x = 1, y = 1, spread = 1 }]",
+        "prior.simulated",
+        "places in the plane",
+    ),
 ]
 PRIORS_OF_PLACES = [
     ("prior.checkins = { path = 'none.csv' }", "prior.checkins.path", "cannot be opened"),
@@ -200,7 +204,7 @@ REQUIREMENTS = [
 ]
 OTHERS = [
     ("titel = 'x'", "titel", "Did you mean title?"),
-    ("version = 2", "version", "must be 1"),
+    ("version = 2", "version", "must be one of 1"),
     ("title = 3", "title", "found 3; must be a string"),
     ("observables.line = -1", "observables.line", "-1"),
     ("observables.lines = 1", "observables.lines", "Did you mean line?"),
