@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, as_indices, read_only, require
-from mechdesign.base._check import as_list, require_kind
+from mechdesign.base._check import as_integer, as_list, require_kind
 from mechdesign.base._errors import InputError, Shown, values_are_shown
 from mechdesign.data._layout import form_of
 from mechdesign.model._domain import BoundingBox, Domain
@@ -27,6 +27,8 @@ class Trajectory:
         latitude: Degrees, float64 of shape (k,), k ≥ 1, read-only.
         longitude: Degrees in [-180, 180], float64 of shape (k,), read-only.
         time: UTC, datetime64[s] of shape (k,), read-only; None if only the order is known.
+        ties: The number of points at another place than the point before, at the same time, in an order that the data
+            do not tell. Counts of steps refuse them.
 
     Raises:
         InputError: A value is out of range, or lengths differ.
@@ -39,6 +41,7 @@ class Trajectory:
     latitude: Floats
     longitude: Floats
     time: Times | None = None
+    ties: int = 0
 
     def __post_init__(self) -> None:
         """Check ranges and lengths, and freeze the arrays."""
@@ -53,6 +56,7 @@ class Trajectory:
             raise InputError("latitude", f"the trace of user {self.user!r} is empty", bound="at least one point")
         if len(self.longitude) != k:
             raise InputError("longitude", "has another length than latitude", value=len(self.longitude), bound=f"{k}")
+        as_integer(self.ties, "ties", 0)
         if self.time is not None:
             if as_array(self.time, "time").dtype.kind in "biuf":
                 bound = "datetime64: np.array(seconds, dtype='datetime64[s]') of seconds since 1970"
