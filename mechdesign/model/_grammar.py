@@ -146,6 +146,29 @@ class FilesTable(Table, frozen=True):
     ] = 0.05
 
 
+LabelColumn = Annotated[
+    str | bool | None,
+    says(
+        "the column with the labels of the secrets, which match lines to secrets; false if lines are in the order of "
+        "the secrets. Required if the file has further columns."
+    ),
+]
+Header = Annotated[
+    bool | Literal["ignore"] | None,
+    says(
+        "true: the first line contains the names of the columns, which are matched with the labels; "
+        '"ignore": it is skipped. Required if the first line may be a header.'
+    ),
+]
+Index = Annotated[
+    bool | Literal["ignore"] | None,
+    says(
+        "true: the first column contains the names of the rows, which are matched with the labels; "
+        '"ignore": it is skipped. Required if the first column may be one of names.'
+    ),
+]
+
+
 class PlacesFile(Table, frozen=True):
     """A file with a header and one place per line.
 
@@ -156,9 +179,6 @@ class PlacesFile(Table, frozen=True):
         latitude: The column with the latitude in degrees, or None.
         longitude: The column with the longitude in degrees, or None.
         label: The column with the names of the places; None numbers the places.
-        delimiter: The character between columns, or None.
-        decimal: The decimal separator, or None.
-        encoding: The encoding, or None.
 
     >>> PlacesFile(path="places.csv", x="east", y="north").label is None
     True
@@ -174,9 +194,6 @@ class PlacesFile(Table, frozen=True):
     label: Annotated[str | None, says("the column with the names of the places; without it, places are numbered.")] = (
         None
     )
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
 
 
 class PlacesByKey(Table, frozen=True):
@@ -197,10 +214,7 @@ class CountsFile(Table, frozen=True):
     Attributes:
         path: The file.
         column: The column with the counts.
-        label: The column with the labels of the secrets, "" for lines in order, or None for the default.
-        delimiter: The character between columns, or None.
-        decimal: The decimal separator, or None.
-        encoding: The encoding, or None.
+        label: The column with the labels of the secrets; False for lines in the order of the secrets.
 
     >>> CountsFile(path="counts.csv", column="visits").column
     'visits'
@@ -208,16 +222,7 @@ class CountsFile(Table, frozen=True):
 
     path: Annotated[str, says("the file.")]
     column: Annotated[str, says("the column with the counts.")]
-    label: Annotated[
-        str | None,
-        says(
-            'the column with the labels of the secrets, which match lines to secrets; "" takes lines in order. By '
-            "default, a column with labels is searched; without such a column, lines are taken in order."
-        ),
-    ] = None
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
+    label: LabelColumn = None
 
 
 class Checkins(Table, frozen=True):
@@ -278,28 +283,16 @@ class MatrixFile(Table, frozen=True):
 
     Attributes:
         path: The file, whose rows are secrets.
-        delimiter: The character between columns, or None.
-        decimal: The decimal separator, or None.
-        encoding: The encoding, or None.
-        header: Whether the first line contains names or numbers of the columns; None means automatic detection.
-        numbered: Whether the first column contains names or numbers of the rows; None means automatic detection.
+        header: Whether the first line of a CSV contains the names of the columns.
+        index: Whether the first column of a CSV contains the names of the rows.
 
     >>> MatrixFile(path="distances.npy").path
     'distances.npy'
     """
 
-    path: Annotated[str, says("the file: .csv without a header, .npy, or .npz (SciPy sparse); rows are secrets.")]
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
-    header: Annotated[
-        bool | None,
-        says("true: the first line contains names or numbers of the columns; required if the file is ambiguous."),
-    ] = None
-    numbered: Annotated[
-        bool | None,
-        says("true: the first column contains names or numbers of the rows; required if the file is ambiguous."),
-    ] = None
+    path: Annotated[str, says("the file: .csv, .npy, or .npz (SciPy sparse, or one array); rows are secrets.")]
+    header: Header = None
+    index: Index = None
 
 
 class EdgesFile(Table, frozen=True):
@@ -309,9 +302,6 @@ class EdgesFile(Table, frozen=True):
         path: The file.
         source: The column with one end of each edge, a label or a position.
         target: The column with the other end of each edge.
-        delimiter: The character between columns, or None.
-        decimal: The decimal separator, or None.
-        encoding: The encoding, or None.
 
     >>> EdgesFile(path="edges.csv").source
     'source'
@@ -320,9 +310,6 @@ class EdgesFile(Table, frozen=True):
     path: Annotated[str, says("the file.")]
     source: Annotated[str, says("the column with one end of each edge, a label or a position.")] = "source"
     target: Annotated[str, says("the column with the other end of each edge.")] = "target"
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
 
 
 class CategoriesFile(Table, frozen=True):
@@ -332,9 +319,7 @@ class CategoriesFile(Table, frozen=True):
     column: Annotated[
         str, says("the column with the categories; secrets of the same category are joined, unless it is empty.")
     ]
-    label: Annotated[
-        str | None, says("the column with the labels of the secrets; the default is as for a file of counts.")
-    ] = None
+    label: LabelColumn = None
     region: Annotated[
         str | int | tuple[int, int] | None,
         says(
@@ -342,9 +327,6 @@ class CategoriesFile(Table, frozen=True):
             "of cells on a grid."
         ),
     ] = None
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
 
 
 Edges = Annotated[

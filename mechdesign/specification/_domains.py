@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from types import MappingProxyType
 from typing import Annotated, ClassVar
 
 import msgspec
 import numpy as np
 
-from mechdesign.base._errors import Shown, SpecificationError
+from mechdesign.base._errors import InputError, Shown, SpecificationError
 from mechdesign.certify._texts import require_plain
-from mechdesign.data._degrees import say_beyond
-from mechdesign.data._labels import Names
-from mechdesign.data._layout import cell
-from mechdesign.data._maps import COLUMNS
-from mechdesign.data._text import column_text, number, plain_numbers, read_columns
+from mechdesign.data.labels import Names
+from mechdesign.data.table import read_table
 from mechdesign.model._domain import BoundingBox, Domain
 from mechdesign.model._grammar import Members, PlacesFile, Table, says
-from mechdesign.model._locate import DEGREES
+from mechdesign.model._locate import INTERCHANGED, may_be_interchanged
 from mechdesign.specification._read import Source
 
 LARGEST = 5000
@@ -27,6 +23,7 @@ LARGEST = 5000
 
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 _Points = Annotated[list[list[float]], msgspec.Meta(min_length=1)]
+_USUAL = {"latitude": ("latitude", "lat"), "longitude": ("longitude", "lon", "lng", "long")}
 _BORDERS, _CENTRE, _SIZE = ("south", "north", "west", "east"), ("latitude", "longitude"), ("width", "height")
 
 
@@ -90,11 +87,11 @@ def doubts_of(table: DomainTable | None, source: Source) -> tuple[str, ...]:
     notes = []
     for axis, wanted in (("latitude", "longitude"), ("longitude", "latitude"), ("x", ""), ("y", "")):
         column = getattr(table.csv, axis)
-        named = next((name for name in DEGREES if str(column).strip().lower() in COLUMNS[name]), None)
+        named = next((name for name, usual in _USUAL.items() if str(column).strip().lower() in usual), None)
         if column is not None and named is not None and named == (wanted or named):
             end = "" if wanted else ": on a plane, degrees are not distances"
             place = source / "csv" / axis
-            notes.append(f"{place} is the column {column_text(column)}, which is named like a {named}{end}")
+            notes.append(f"{place} is the column {column!r}, which is named like a {named}{end}")
     return tuple(notes)
 
 
@@ -112,7 +109,7 @@ def build_observables(
     found: dict[int, int] = {}
     for place, name in enumerate(table.subset or ()):
         with source.keys():
-            index = names.find_in_specification(name, f"subset[{place}]")
+            index = names.find(name, f"subset[{place}]")
         if index in found:
             raise source.error(("subset", place), f"repeats subset[{found[index]}]", value=name)
         found[index] = place
@@ -207,30 +204,20 @@ def _places(table: PlacesFile, source: Source, unit: str) -> Domain:
         raise SpecificationError(place, "cannot be combined with latitudes", remedy="remove the key")
     names = [str(getattr(table, key)) for key in (*given, "label") if getattr(table, key) is not None]
     with source.file(table) as file:
-        columns = read_columns(file, names, table.delimiter)
-        limits = (90, 360) if given[0] == "latitude" else (math.inf, math.inf)
-        first, second = (
-            [
-                _finite(text, f"{file}, row {row}, column {name}")
-                for row, text in enumerate(plain_numbers(columns[name], file, name, limit), 1)
-            ]
-            for name, limit in zip(names[:2], limits, strict=True)
-        )
-        _check_size(len(first), source / "path")
-        labels = columns[names[2]] if table.label is not None else None
-        for row, label in enumerate(labels or (), 1):
-            require_plain(label, f"{file}, row {row}, column {names[2]}")
-        if given[0] == "latitude":
-            say_beyond(file, np.array(second))
-            return Domain.from_coordinates(first, second, labels)
-        return Domain.from_points(np.column_stack((first, second)), labels, unit)
-
-
-def _finite(text: str, path: str) -> float:
-    value = number(text, path)
-    if not math.isfinite(value):
-        raise SpecificationError(path, "is not finite", value=cell(text), bound="a finite number")
-    return value
+        read = read_table(file, names, source.layout)
+        _check_size(len(read), source / "path")
+        first, second = (read.numbers(name) for name in names[:2])
+        labels = read.texts(names[2]) if table.label is not None else None
+        for row, label in enumerate(labels or ()):
+            require_plain(label, read.where(row, names[2]))
+        if given[0] == "x":
+            return Domain.from_points(np.column_stack((first, second)), labels, unit)
+        remedy = INTERCHANGED if may_be_interchanged(first, second) else ""
+        for name, values, least, most in ((names[0], first, -90, 90), (names[1], second, -180, 360)):
+            if (beyond := (values < least) | (values > most)).any():
+                where, bound = read.where(int(np.argmax(beyond)), name), f"between {least} and {most} degrees"
+                raise InputError(where, "is out of range", bound=bound, remedy=remedy)
+        return Domain.from_coordinates(first, second, labels)
 
 
 def _check_size(size: int, source: Source) -> None:

@@ -14,10 +14,11 @@ import numpy as np
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import LARGEST_NUMBER
 from mechdesign.base._errors import InputError, withholding_values
+from mechdesign.base._names import named, opened
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact_text
 from mechdesign.data._layout import withholding
-from mechdesign.data._matrices import read_matrix
+from mechdesign.data.matrices import dense, read_any_matrix
 from mechdesign.graphs import _builders as graphs
 from mechdesign.model import distances
 from mechdesign.model._dithering import anchor_means, between
@@ -194,7 +195,7 @@ class Measures:
         elif table.distance is not None:
             cost = self._measure(table.distance, source / "distance", self.observables)
         elif table.matrix is not None:
-            cost = self._matrix(table.matrix, source / "matrix", (self.secrets.size, self.observables.size))
+            cost = self._matrix(table.matrix, source / "matrix", self.observables)
         elif self.subset is not None:
             cost = self.between_secrets(table, source)[:, list(self.subset)]
         else:
@@ -238,7 +239,7 @@ class Measures:
     @cached_property
     def graphs(self) -> Graphs:
         """The builder of graphs on the secrets."""
-        return Graphs(self.secrets, self.prior, self.said)
+        return Graphs(self.secrets, self.prior)
 
     def policy_graph(self, table: GraphPrivacyTable, source: Source) -> nx.Graph:
         """Return the policy graph that a ``[[privacy]]`` table describes."""
@@ -252,8 +253,7 @@ class Measures:
     def between_secrets(self, table: Any, source: Source, *, any_rows: bool = False) -> Floats:
         """Return the distances between secrets from a table; with `any_rows` a matrix may have any number of rows."""
         if table.matrix is not None:
-            rows = None if any_rows else self.secrets.size
-            return self._matrix(table.matrix, source / "matrix", (rows, self.secrets.size))
+            return self._matrix(table.matrix, source / "matrix", self.secrets, any_rows=any_rows)
         if table.graph is not None:
             return distances.shortest_path(self.graphs.build(table.graph, source / "graph"))
         assert table.distance is not None
@@ -301,18 +301,23 @@ class Measures:
             self._known[name] = result
         return result
 
-    def _matrix(self, table: MatrixFile, source: Source, shape: tuple[int | None, int]) -> Floats:
+    def _matrix(self, table: MatrixFile, source: Source, columns: Domain, *, any_rows: bool = False) -> Floats:
+        """Return the matrix in a file, with its names in the order of the secrets and of the members of `columns`."""
         with source.file(table) as file:
-            matrix = read_matrix(file, table.delimiter, shape)
-        if matrix.shape[1] != shape[1] or shape[0] not in (None, matrix.shape[0]):
+            found = opened(dense(read_any_matrix(file, table.header, table.index, source.layout), file), "matrix")
+        size, width = self.secrets.size, columns.size
+        if found.values.shape[1] != width or not (any_rows or len(found.values) == size):
             raise source.error(
                 "",
                 "has the wrong shape",
-                value=matrix.shape,
-                bound=f"{shape[0] or 'any number of'} rows and {shape[1]} columns, like the domain",
+                value=found.values.shape,
+                bound=f"{'any number of' if any_rows else size} rows and {width} columns, like the domain",
             )
-        with source.keys({"distances": ""}), withholding():
-            return distances.matrix(matrix)
+        labels = self.secrets.labels
+        # The rows of errors are estimates, whose order does not matter.
+        rows = None if any_rows and set(found.rows) != set(labels) else labels
+        with source.keys({"matrix": "", "distances": ""}), withholding_values():
+            return distances.matrix(named(found, "matrix", rows, columns.labels))
 
     def margin(self, table: Any) -> float:
         """Return a bound on the rounding error of a named distance between the secrets; 0 for other distances."""
@@ -325,7 +330,7 @@ class Measures:
         with source.keys():
             form = table.one_of(("distance", "matrix"))
         if table.matrix is not None:
-            measured = self._matrix(table.matrix, source / form, (self.secrets.size, self.secrets.size))
+            measured = self._matrix(table.matrix, source / form, self.secrets)
         else:
             measured = self._measure(table.distance or "", source / form)
         with source.keys({"distance": form}):

@@ -14,10 +14,9 @@ from mechdesign.base._errors import InputError, Shown
 from mechdesign.data import _movement as traces
 from mechdesign.data import trajectories
 from mechdesign.data._inspection import unread_times
-from mechdesign.data._labels import read_matched
 from mechdesign.data._layout import to_nfc, withholding
-from mechdesign.data._text import number, plain_numbers
 from mechdesign.data._times import order_of
+from mechdesign.data.labels import read_matched
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Checkins, CountsFile, PriorTable, Simulated, Trajectories
@@ -70,8 +69,7 @@ def _read_counts(table: PriorTable, source: Source, domain: Domain) -> tuple[Flo
     if table.simulated is not None:
         return _simulate(table.simulated, source / "simulated", domain), ()
     if table.csv is not None:
-        counts, note = _from_file(table.csv, source / "csv", domain)
-        return counts, (f"{source / 'csv'}: {note}",)
+        return _from_file(table.csv, source / "csv", domain), ()
     _check_length(len(table.counts or ()), domain, source / "counts")
     return np.array(table.counts), ()
 
@@ -81,14 +79,11 @@ def _check_length(length: int, domain: Domain, source: Source) -> None:
         raise source.error("", "has another length than the domain", value=length, bound=str(domain.size))
 
 
-def _from_file(table: CountsFile, source: Source, domain: Domain) -> tuple[Floats, str]:
-    """Return the counts in a file, in the order of the secrets, and a note about the matching of its rows."""
+def _from_file(table: CountsFile, source: Source, domain: Domain) -> Floats:
+    """Return the counts in a file, in the order of the secrets."""
     with source.file(table) as file:
-        found = read_matched(file, [table.column], domain.labels, table.label, table.delimiter)
-        texts = zip(found.rows, plain_numbers(found.columns[table.column], file, table.column), strict=True)
-        counts = [number(text, f"{file}, row {row}, column {table.column}") for row, text in texts]
-    _check_length(len(counts), domain, source / "path")
-    return np.array(counts), found.note
+        found, rows = read_matched(file, [table.column], table.label, domain.labels, source.layout)
+        return found.numbers(table.column)[rows]
 
 
 class Read(NamedTuple):

@@ -46,7 +46,7 @@ _DECIMAL = re.compile(r"Decimal\('([^']*)'\)")
 # Keys for the layout of a file, see `mechdesign.data._layout`.
 _LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered", "latitude", "longitude")
 # Keys that are also the names of arguments of functions that read files.
-_KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing")
+_KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing", "label", "index")
 # Messages of msgspec contain this text instead of the key of a table with free names.
 _ANY = "[...]"
 _KINDS = {
