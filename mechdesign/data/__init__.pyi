@@ -1,9 +1,9 @@
+from mechdesign.base._names import Named as Named
+
 from ._bounds import allowing_memory as allowing_memory
 from ._layout import reading_as as reading_as
 from ._left_out import LeftOut as LeftOut
 from ._left_out import RowError as RowError
-from ._matrices import read_labelled as read_labelled
-from ._matrices import read_matrix as read_matrix
 from ._movement import Points as Points
 from ._movement import Written as Written
 from ._movement import read_checkins as read_checkins
@@ -18,6 +18,8 @@ from ._states import as_steps as as_steps
 from ._states import read_states as read_states
 from .budgets import read_budgets as read_budgets
 from .budgets import write_budgets as write_budgets
+from .matrices import read_labelled as read_labelled
+from .matrices import read_matrix as read_matrix
 from .resampling import Resampled as Resampled
 from .resampling import Sampling as Sampling
 from .resampling import duration as duration

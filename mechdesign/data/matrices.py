@@ -87,7 +87,14 @@ def read_matrix(
     (('home', 'work'), [[0.0, 2.5], [2.5, 0.0]])
     """
     path = as_path(source, "source")
-    return dense(read_any_matrix(path, header, index, Layout(delimiter, decimal, encoding)), path)
+    return read_dense(path, header, index, Layout(delimiter, decimal, encoding))
+
+
+def read_dense(
+    path: Path, header: Declared = None, index: Declared = None, layout: Layout | None = None
+) -> Floats | Named:
+    """Read a matrix as `read_matrix` does; an undeclared layout is None."""
+    return dense(read_any_matrix(path, header, index, layout), path)
 
 
 def dense(found: Floats | Named | sparse.csr_array, path: Path) -> Floats | Named:
@@ -101,7 +108,7 @@ def dense(found: Floats | Named | sparse.csr_array, path: Path) -> Floats | Name
 def read_any_matrix(
     path: Path, header: Declared = None, index: Declared = None, layout: Layout | None = None
 ) -> Floats | Named | sparse.csr_array:
-    """Read a matrix as `read_matrix` does, but leave a sparse matrix sparse; an undeclared layout is None."""
+    """Read a matrix as `read_dense` does, but leave a sparse matrix sparse."""
     for key, declared in (("header", header), ("index", index)):
         if declared is not None and not isinstance(declared, bool) and declared != "ignore":
             raise InputError(key, "is not known", value=declared, bound='true, false or "ignore"')
@@ -158,7 +165,11 @@ def _lines(path: Path, layout: Layout | None) -> Iterator[tuple[int, list[str]]]
         raise InputError(str(path), "has zero bytes", bound="a CSV of numbers, .npy or .npz")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=given.delimiter, strict=True)
     try:
+        blank = 0
         for fields in reader:
+            if fields and blank:
+                raise InputError(f"{path}, line {blank}", "is blank", bound="a row in each line", remedy="delete it")
+            blank = blank if fields else blank or reader.line_num
             if fields:
                 yield reader.line_num, fields
     except csv.Error as error:

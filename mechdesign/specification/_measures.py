@@ -18,7 +18,7 @@ from mechdesign.base._names import named, opened
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact_text
 from mechdesign.data._layout import withholding
-from mechdesign.data.matrices import dense, read_any_matrix
+from mechdesign.data.matrices import read_dense
 from mechdesign.graphs import _builders as graphs
 from mechdesign.model import distances
 from mechdesign.model._dithering import anchor_means, between
@@ -304,7 +304,7 @@ class Measures:
     def _matrix(self, table: MatrixFile, source: Source, columns: Domain, *, any_rows: bool = False) -> Floats:
         """Return the matrix in a file, with its names in the order of the secrets and of the members of `columns`."""
         with source.file(table) as file:
-            found = opened(dense(read_any_matrix(file, table.header, table.index, source.layout), file), "matrix")
+            found = opened(read_dense(file, table.header, table.index, source.layout), "matrix")
         size, width = self.secrets.size, columns.size
         if found.values.shape[1] != width or not (any_rows or len(found.values) == size):
             raise source.error(
@@ -316,7 +316,7 @@ class Measures:
         labels = self.secrets.labels
         # The rows of errors are estimates, whose order does not matter.
         rows = None if any_rows and set(found.rows) != set(labels) else labels
-        with source.keys({"matrix": "", "distances": ""}), withholding_values():
+        with source.keys({"matrix": "", "distances": ""}), withholding():
             return distances.matrix(named(found, "matrix", rows, columns.labels))
 
     def margin(self, table: Any) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags
 from mechdesign.base._errors import InputError, SpecificationError
-from mechdesign.data._text import read_columns
+from mechdesign.data.table import read_table
 from mechdesign.model._grammar import EdgesFile, Raw, Table, says
 from mechdesign.specification._read import Source
 from mechdesign.specification._records import value_numbers
@@ -173,8 +173,8 @@ def _edges(table: RecordPolicyTable, source: Source, domain: Domain) -> list[tup
         ]
     place, given = source / "edges_csv", table.edges_csv
     with place.file(given) as file:
-        columns = read_columns(file, [given.source, given.target], given.delimiter)
-    ends = [[_node(text, place, domain) for text in columns[name]] for name in (given.source, given.target)]
+        columns = read_table(file, [given.source, given.target], source.layout)
+    ends = [[_node(text, place, domain) for text in columns.texts(name)] for name in (given.source, given.target)]
     return list(zip(*ends, strict=True))
 
 

@@ -36,11 +36,12 @@ import numpy as np
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._locks import WAIT_S
+from mechdesign.base._names import named
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import require_plain, require_plain_texts
-from mechdesign.data._matrices import read_matrix
 from mechdesign.data._text import column_text, has_columns, read_rows
+from mechdesign.data.matrices import read_dense
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._grammar import FilesTable, MatrixFile, Table, says
 from mechdesign.specification._ledgers import LedgerTable, open_ledger
@@ -56,6 +57,7 @@ from mechdesign.tables._queries._cumulative import Cumulative, Quantiles, Ranges
 from mechdesign.tables._queries._kmeans import KMeans
 from mechdesign.tables._queries._linear import Histogram, Sum
 from mechdesign.tables._query import Plan, Query
+from mechdesign.tables._values import value_names
 from mechdesign.tables._workload import MatrixQueries, Workload, marginals
 
 Mechanism = Literal["auto", "ordered", "ordered-hierarchical", "hierarchical"]
@@ -236,7 +238,8 @@ class WorkloadTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", t
             with source.keys({"ways": form}):
                 return marginals(domain, self.marginals or []).using(self.strategy, self.tolerance)
         with (source / "matrix").file(self.matrix) as file:
-            rows = read_matrix(file, self.matrix.delimiter, (None, domain.size))
+            found = read_dense(file, self.matrix.header, self.matrix.index, source.layout)
+            rows = named(found, "matrix", None, list(map(str, value_names(domain))))
         return MatrixQueries(rows).using(self.strategy, self.tolerance)
 
     def size(self, domain: Domain, query: Any) -> tuple[int, int]:

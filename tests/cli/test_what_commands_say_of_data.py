@@ -208,17 +208,6 @@ def specifications() -> None:
 
 
 @pytest.mark.usefixtures("specifications")
-def test_other_formats_are_named_in_a_line() -> None:
-    for name, text in {**TEXTS, "compressed": GEOJSON}.items():
-        Path("p.csv").write_bytes(gzip.compress(text.encode()) if name == "compressed" else text.encode())
-        form = "GeoJSON" if name == "compressed" else name
-        says = f"is {form}; must be a table such as CSV or Parquet. Export the data as CSV"
-        for command in COMMANDS:
-            found = run(*command.split())
-            assert (found.exit_code, says in found.stderr, len(found.output) < 250) == (2, True, True), (name, command)
-
-
-@pytest.mark.usefixtures("specifications")
 @pytest.mark.slow
 def test_no_list_of_places_is_printed() -> None:
     for name, text in LISTS.items():

@@ -16,7 +16,7 @@ from mechdesign.graphs._builders import edge_array
 from mechdesign.model._markov import MarkovChain
 
 # The bracket is replaced by further keys, or by nothing.
-KINDS = 'categories = { path = "kinds.csv", column = "kind", delimiter = ";"]'
+KINDS = 'categories = { path = "kinds.csv", column = "kind", label = false]'
 CHECKINS = 'prior = { checkins = { path = "c.csv", user = "u", latitude = "a", longitude = "o" }, smoothing = 1 }'
 
 
@@ -30,7 +30,7 @@ def read(folder=".", graph="line = true", domain=LABELS, prior=UNIFORM, rest="",
 def folder(tmp_path):
     texts = {
         "p.csv": "0,.5,.5\n1,0,0\n0,1,0\n",
-        "kinds.csv": "kind;area\npark;1\nshop;1\npark;2\npark;1\n;1\nshop;1\n",
+        "kinds.csv": "kind,area\npark,1\nshop,1\npark,2\npark,1\n,1\nshop,1\n",
         "three.csv": "kind\na\nb\nc\n",
         "wide.csv": "1,0\n0,1\n",
         "sums.csv": "1,1,0\n0,1,0\n0,0,1\n",

@@ -62,8 +62,8 @@ def test_points_labels_and_lines():
 
 
 def test_places_from_files(tmp_path):
-    write(tmp_path, "places.csv", "name;east;north\nhome;0;0\nwork;3;4\n\n")
-    domain = 'domain.csv = { path = "places.csv", x = "east", y = "north", label = "name", delimiter = ";" }'
+    write(tmp_path, "places.csv", "name,east,north\nhome,0,0\nwork,3,4\n\n")
+    domain = 'domain.csv = { path = "places.csv", x = "east", y = "north", label = "name" }'
     found = problem(tmp_path, domain=domain + '\ndomain.unit = "km"', cost=EUCLIDEAN)
     assert found.secrets.labels == ("home", "work")
     assert found.secrets.unit == "km"
@@ -102,7 +102,9 @@ def test_priors_in_the_file():
 
 def test_counts_from_files(tmp_path):
     write(tmp_path, "people.csv", "cell,people\n0,10\n1,30\n2,60\n")
-    found = problem(tmp_path, domain=LABELS, prior='prior.csv = { path = "people.csv", column = "people" }')
+    found = problem(
+        tmp_path, domain=LABELS, prior='prior.csv = { path = "people.csv", column = "people", label = false }'
+    )
     assert found.prior.tolist() == [0.1, 0.3, 0.6]
 
 
@@ -164,7 +166,8 @@ def test_cost_settings(tmp_path):
     assert squared.objective == "worst"
     assert squared.cost[0].tolist() == [0.0, 0.5, 2.0, 0.5, 2.0, 4.5]
     write(tmp_path, "c.csv", "0,1\n1,0\n2,2.5\n")
-    found = problem(tmp_path, domain=LABELS, cost='cost.matrix.path = "c.csv"', rest='observables.labels = ["x", "y"]')
+    free = '{ path = "c.csv", header = false, index = false }'
+    found = problem(tmp_path, domain=LABELS, cost=f"cost.matrix = {free}", rest='observables.labels = ["x", "y"]')
     assert found.cost.tolist() == [[0.0, 1.0], [1.0, 0.0], [2.0, 2.5]]
     np.save(tmp_path / "c.npy", np.eye(3, dtype=int))
     assert problem(tmp_path, domain=LABELS, cost='cost.matrix = { path = "c.npy" }').cost.tolist() == np.eye(3).tolist()
@@ -202,7 +205,7 @@ def test_threshold_privacy():
         ("edges = [[0, 1], [2, 1]]", LABELS, [(0, 1), (1, 2)]),
         ('edges = [["a", "b"], ["c", 1]]', LABELS, [(0, 1), (1, 2)]),
         ('edges_csv = { path = "e.csv" }', LABELS, [(0, 1), (1, 2)]),
-        ('edges_csv = { path = "f.csv", source = "u", target = "v", delimiter = ";" }', LABELS, [(0, 2)]),
+        ('edges_csv = { path = "f.csv", source = "u", target = "v" }', LABELS, [(0, 2)]),
         ("neighbours = 4", GRID, [(0, 1), (0, 3), (1, 2), (1, 4), (2, 5), (3, 4), (4, 5)]),
         (
             "neighbours = 8",
@@ -215,7 +218,7 @@ def test_threshold_privacy():
 )
 def test_graph_privacy(tmp_path, keys, domain, edges):
     write(tmp_path, "e.csv", "source,target\na,b\n1,2\n")
-    write(tmp_path, "f.csv", "u;v;w\na;c;1\n")
+    write(tmp_path, "f.csv", "u,v,w\na,c,1\n")
     write(tmp_path, "d.csv", "0,2,2\n2,0,1\n2,1,0\n")
     found = requirement(f'{{ kind = "graph", epsilon = 1, {keys} }}', tmp_path, domain)
     assert [tuple(edge) for edge in found.edges.tolist()] == edges
@@ -338,7 +341,7 @@ def test_geolife(data_folder):
 @each_row(
     ("keys", "words"),
     [
-        ('latitude = "lon", longitude = "lat"', "domain.csv.latitude is the column lon, which is named like"),
+        ('latitude = "lon", longitude = "lat"', "domain.csv.latitude is the column 'lon', which is named like"),
         ('x = "lon", y = "lat"', "on a plane, degrees are not distances"),
         ('latitude = "lat", longitude = "lon"', ""),
     ],

@@ -97,7 +97,7 @@ DOMAINS = [
     ("domain.csv = { path = 'places.csv', x = 'x' }", "domain.csv", "x and y"),
     ("domain.csv = { path = 'none.csv', x = 'x', y = 'y' }", "domain.csv.path", "cannot be opened"),
     ("domain.csv = { path = 'places.csv', x = 'x', y = 'z' }", "domain.csv", "no column 'z'"),
-    ("domain.csv = { path = 'places.csv', x = 'x', y = 'y' }", "domain.csv", "row 2"),
+    ("domain.csv = { path = 'places.csv', x = 'x', y = 'y' }", "domain.csv", "line 3, column y"),
     ("domain.csv = { path = '.', x = 'x', y = 'y' }", "domain.csv.path", "cannot be opened"),
     ("domain = { csv = { path = 'places.csv', latitude = 'x', longitude = 'x' }, unit = 'm' }", "domain.unit"),
 ]
@@ -126,10 +126,13 @@ PRIORS_OF_LABELS = [
     ("prior = { counts = [1, 2, 0], smoothing = -1 }", "prior.smoothing", "-1"),
     ("prior.csv = { path = 'none.csv', column = 'x' }", "prior.csv.path", "cannot be opened"),
     ("prior.csv = { path = 'places.csv', column = 'z' }", "prior.csv", "no column 'z'"),
-    ("prior.csv = { path = 'places.csv', column = 'y' }", "prior.csv", "row 2"),
-    ("prior.csv = { path = 'places.csv', column = 'x' }", "prior.csv.path", "found 2; must be 3"),
-    ("prior.csv = { path = 'bad.csv', column = 'x' }", "prior.csv", "UTF-8"),
-    ("prior.csv = { path = 'places.csv', column = 'x', delimiter = '' }", "prior.csv.delimiter"),
+    ("prior.csv = { path = 'places.csv', column = 'x' }", "prior.csv.label", "false for rows in their order"),
+    ("prior.csv = { path = 'places.csv', column = 'x', label = true }", "prior.csv.label", "or false"),
+    ("prior.csv = { path = 'places.csv', column = 'x', label = '' }", "prior.csv", "no column ''"),
+    ("prior.csv = { path = 'places.csv', column = 'x', label = false }", "prior.csv", "found 2; must be 3"),
+    ("prior.csv = { path = 'three.csv', column = 'y' }", "prior.csv", "line 3, column y"),
+    ("prior.csv = { path = 'bad.csv', column = 'x' }", "prior.csv", "utf-8"),
+    ("prior.csv = { path = 'places.csv', column = 'x', delimiter = ';' }", "prior.csv.delimiter"),
     (
         "prior.simulated.centres = [{ x = 1, y = 1, spread = 1 }]",
         "prior.simulated",
@@ -164,7 +167,7 @@ COSTS = [
     ("cost.matrix = { path = 'two.csv' }", "cost.matrix", "6 rows and 6 columns"),
     ("cost.matrix = { path = 'ragged.csv' }", "cost.matrix", "line 2"),
     ("cost.matrix = { path = 'places.csv' }", "cost.matrix", "line 1"),
-    ("cost.matrix = { path = 'blank.csv' }", "cost.matrix", "is empty"),
+    ("cost.matrix = { path = 'blank.csv' }", "cost.matrix", "contains no numbers"),
     ("cost.graph = { neighbours = 4, edges = [] }", "cost.graph", "edges and neighbours"),
 ]
 REQUIREMENTS = [
@@ -223,6 +226,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in {
         "places.csv": "x,y\n1,2\n3,four\n",
         "c.csv": CHECKINS,
+        "three.csv": "y\n2\nfour\n1\n",
         "empty.csv": "x\n",
         "blank.csv": "\n",
         "two.csv": "0,1\n1,0\n",
@@ -265,7 +269,7 @@ def test_wrong_costs(folder):
     assert_refused_texts(COSTS, parts("cost"), folder)
     error = failure(document(cost="cost.matrix = { path = 'bad.npy' }"), folder)
     assert error.path == "cost.matrix"
-    assert "not a NumPy file" in str(error)
+    assert "has another format" in str(error)
 
 
 def test_wrong_requirements(folder):
