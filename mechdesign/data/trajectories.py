@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_integer, as_list, require_kind
-from mechdesign.base._errors import InputError, Shown, values_are_shown
-from mechdesign.data._layout import form_of
+from mechdesign.base._errors import InputError, Shown
 from mechdesign.model._domain import BoundingBox, Domain
 from mechdesign.model._locate import INTERCHANGED, interval, wrap_longitudes
 
@@ -86,6 +85,7 @@ class Visits:
         domain: The grid.
         times: Times of each stretch, datetime64[s], or None; empty if no times are known.
         exits: Whether the user left the box after each stretch; empty if unknown.
+        ties: The number of points whose order is unknown, see `Trajectory.ties`.
 
     Raises:
         InputError: Lengths differ, or a cell index is out of range.
@@ -103,6 +103,7 @@ class Visits:
     domain: Domain
     times: tuple[Times | None, ...] = ()
     exits: tuple[bool, ...] = ()
+    ties: int = 0
     # For each user, the indices of the user's stretches in `cells`.
     _stretches: dict[str, list[int]] = field(init=False, repr=False)
 
@@ -152,6 +153,17 @@ class Visits:
             remedy = "" if isinstance(user, str) else "give the name as a string"
             raise InputError("user", "has no visits", value=user, bound=bound, remedy=remedy)
         return tuple(self.cells[index] for index in self._stretches[user])
+
+    def require_order(self) -> None:
+        """Raise `InputError` if the order of some points is unknown, so that steps cannot be counted."""
+        if self.ties:
+            raise InputError(
+                "traces",
+                f"have {self.ties} points at the time of the point before, and rows of one person neither ascend nor "
+                "descend in time: their order is unknown",
+                bound="rows in the order of time, or times that differ",
+                remedy="sort the rows of each person by time, or read finer times",
+            )
 
     def counts(self, user: str | None = None) -> Integers:
         """Return the number of visits to each cell.
@@ -223,30 +235,19 @@ def to_grid(traces: Iterable[Trajectory], domain: Domain) -> Visits:
         exits += [True] * len(cuts) + [bool(kept[-1] < len(trace) - 1)]
     if inside == 0:
         raise _all_outside(given, box)
-    return Visits(tuple(cells), tuple(users), inside, outside, domain, tuple(times), tuple(exits))
+    ties = sum(trace.ties for trace in given)
+    return Visits(tuple(cells), tuple(users), inside, outside, domain, tuple(times), tuple(exits), ties)
 
 
 def _all_outside(traces: Sequence[Trajectory], box: BoundingBox) -> InputError:
-    """Return an error with the extent of the points; it tells if latitude and longitude seem to be interchanged."""
+    """Return the error; it tells if latitude and longitude seem to be interchanged."""
     points = sum(map(len, traces))
     if not points:
         return InputError("traces", "none of the 0 points is inside the box", bound="at least one trace")
     latitude = np.concatenate([trace.latitude for trace in traces])
     longitude = np.concatenate([trace.longitude for trace in traces])
-    extent = (latitude.min(), latitude.max(), longitude.min(), longitude.max())
     swapped = (latitude >= box.west) & (latitude <= box.east) & (longitude >= box.south) & (longitude <= box.north)
+    problem, remedy = f"none of the {points} points is inside the box", "check the box; mechdesign init proposes one"
     if swapped.mean() > 0.5:
-        problem = f"none of the {points} points is inside the box: {INTERCHANGED}"
-        remedy = "exchange the names of the two columns"
-    else:
-        problem, remedy = (
-            f"none of the {points} points is inside the box",
-            "check the box; mechdesign init proposes a box",
-        )
-    # The extent of a single point is its exact position, so it is masked.
-    shown = (
-        BoundingBox.text(*extent)
-        if values_are_shown()
-        else "latitude {} to {}, longitude {} to {}".format(*(form_of(f"{degrees:.6g}") for degrees in extent))
-    )
-    return InputError("traces", problem, value=Shown(shown), bound=f"within {box}", remedy=remedy)
+        problem, remedy = f"{problem}: {INTERCHANGED}", "exchange the names of the two columns"
+    return InputError("traces", problem, bound=f"within {box}", remedy=remedy)

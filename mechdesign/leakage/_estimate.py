@@ -139,6 +139,8 @@ def _count(traces: Any, n: int, border: Border) -> tuple[Floats, Floats, int]:
     m is n, or n + 1 if the outside of the box is a state.
     """
     exits: tuple[bool, ...] | None = getattr(traces, "exits", None)
+    if hasattr(traces, "require_order"):
+        traces.require_order()
     if border not in ("cut", "state"):
         raise InputError("border", "is not known", value=border, bound='"cut" or "state"')
     if border == "state" and not exits:
