@@ -256,13 +256,13 @@ class Table:
         return ["" if "." in text else text.replace(",", ".") for text in texts]
 
 
-def read_table(source: Any, columns: Iterable[str] | None = None, layout: Layout = FIXED) -> Table:
+def read_table(source: Any, columns: Iterable[str] | None = None, layout: Layout | None = None) -> Table:
     """Read a table.
 
     Args:
         source: A path of a text (.gz: compressed by gzip) or a Parquet file (.parquet), a DataFrame, or a mapping.
         columns: The names of the columns to read; None reads all columns.
-        layout: The layout; by default that of files that no specification names.
+        layout: The layout; None is that of files that no specification names.
 
     Returns:
         The columns and the lines of their rows; a table may have no rows.
@@ -274,7 +274,7 @@ def read_table(source: Any, columns: Iterable[str] | None = None, layout: Layout
     >>> read_table({"user": ["ada", "bob"], "age": [36, None]}).texts("age")
     ['36', '']
     """
-    wanted = None if columns is None else list(dict.fromkeys(columns))
+    wanted, layout = None if columns is None else list(dict.fromkeys(columns)), layout or FIXED
     if not isinstance(source, str | PathLike):
         return _of_object(source, wanted, "source", Table("", {}, None, layout))
     path = as_path(source, "path")
@@ -299,9 +299,10 @@ def content_of(path: Path) -> bytes:
     return unpacked
 
 
-def read_rows(path: Path, layout: Layout = FIXED) -> Iterator[tuple[int, list[str]]]:
+def read_rows(path: Path, layout: Layout | None = None) -> Iterator[tuple[int, list[str]]]:
     """Yield the line of a CSV text where each row begins, and its fields; a blank line has no fields."""
-    content, encoding, line = content_of(path), layout.encoding, 0
+    layout, line = layout or FIXED, 0
+    content, encoding = content_of(path), layout.encoding
     codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     lines: Iterable[str] = io.TextIOWrapper(io.BytesIO(content), codec, newline="")
     if b"\0" in content:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from mechdesign.data.table import FIXED, Layout, read_table
+from mechdesign.data.table import Layout, read_table
 from mechdesign.errors import InputError
 from tests.support.refusals import Mistake, assert_refused
 
@@ -120,7 +120,7 @@ def test_no_message_shows_a_cell(table):
 
 def test_files_without_a_declared_layout_show_the_lines_of_pandas(table):
     with pytest.raises(InputError, match=r"(?s)import pandas as pd.*read_csv.*to_csv"):
-        table("a;b\n1;2\n", ["a"], FIXED)
+        table("a;b\n1;2\n", ["a"], None)
 
 
 def test_layouts_refuse_impossible_keys():
