@@ -219,7 +219,7 @@ def _trajectories(table: Table, columns: Columns, left_out: LeftOut) -> tuple[Tr
     instants = None
     if columns.time is not None:
         instants, bad = table.times(columns.time)
-        faults += _time_faults(table, columns.time, bad)
+        faults += time_faults(table, columns.time, bad)
     if columns.place is None or columns.places is None:
         north, east = _degrees(table, (columns.latitude, columns.longitude), faults)
     else:
@@ -248,16 +248,29 @@ def _sorted(
     found = []
     for (user, _), rows in groups.items():
         # Where all times of a trace are equal, the person's other rows tell the order, and else those of all people.
-        tried = (_direction(instants, rows), people[user], everybody)
-        direction = next(each for each in tried if each is not None)
-        rows = rows[:: direction or 1]
-        rows = rows[np.lexsort((instants.nanoseconds[rows], instants.seconds[rows]))]
-        seconds, parts = instants.seconds[rows], instants.nanoseconds[rows]
-        equal = (np.diff(seconds) == 0) & (np.diff(parts) == 0)
-        apart = (np.diff(north[rows]) != 0) | (np.diff(east[rows]) != 0)
-        ties = 0 if direction else int((equal & apart).sum())
-        found.append(Trajectory(user, north[rows], east[rows], seconds.astype("datetime64[s]"), ties))
+        others = everybody if people[user] is None else people[user]
+        rows, unknown = order_in_time(instants, rows, others or 0)
+        unknown &= (np.diff(north[rows], prepend=np.nan) != 0) | (np.diff(east[rows], prepend=np.nan) != 0)
+        time = instants.seconds[rows].astype("datetime64[s]")
+        found.append(Trajectory(user, north[rows], east[rows], time, int(unknown.sum())))
     return tuple(found)
+
+
+def order_in_time(instants: Instants, rows: Integers, direction: int = 0) -> tuple[Integers, Flags]:
+    """Return rows in the order of time, and which of them have the time of the row before in an order that is unknown.
+
+    Rows with equal times keep their order if rows ascend, and have the reverse order if they descend. If all times are
+    equal, `direction` tells whether they ascend (1), descend (-1), or neither (0).
+    """
+    own = _direction(instants, rows)
+    direction = direction if own is None else own
+    rows = rows[:: direction or 1]
+    rows = rows[np.lexsort((instants.nanoseconds[rows], instants.seconds[rows]))]
+    equal = np.zeros(len(rows), dtype=bool)
+    if not direction:
+        seconds, parts = instants.seconds[rows], instants.nanoseconds[rows]
+        equal[1:] = (np.diff(seconds) == 0) & (np.diff(parts) == 0)
+    return rows, equal
 
 
 def _grouped(keys: Sequence[Key]) -> dict[Key, Integers]:
@@ -286,7 +299,7 @@ def _error(table: Table, column: str, problem: str, bound: str, remedy: str = ""
     return lambda row: InputError(table.where(row, column), problem, bound=bound, remedy=remedy)
 
 
-def _time_faults(table: Table, column: str, bad: Flags) -> list[Fault]:
+def time_faults(table: Table, column: str, bad: Flags) -> list[Fault]:
     """Return the kinds of cells in a column that are not times."""
     faults = {kind: np.zeros(len(table), dtype=bool) for kind in _TIMES.values()}
     for row in np.flatnonzero(bad).tolist():

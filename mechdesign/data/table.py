@@ -162,6 +162,7 @@ class Table:
         columns: The columns by name: texts of a file, or values of an object.
         lines: The line of each row; None for Parquet files and for objects, whose rows are counted from 0.
         layout: The layout of the file.
+        others: The names of the columns that were not read.
 
     >>> table = read_table({"lat": ["46.95", "north"]})
     >>> table.floats("lat")[1].tolist(), table.where(1, "lat")
@@ -172,6 +173,7 @@ class Table:
     columns: Mapping[str, Sequence[Any]]
     lines: Sequence[int] | None
     layout: Layout = FIXED
+    others: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -369,7 +371,8 @@ def _of_text(path: Path, wanted: list[str] | None, layout: Layout) -> Table:
         lines.append(line)
         rows.append(pick(row))
     columns: list[Sequence[str]] = list(zip(*rows, strict=True)) or [()] * len(names)
-    return Table(str(path), dict(zip(names, columns, strict=True)), lines, layout)
+    others = tuple(name for name in header if name not in names)
+    return Table(str(path), dict(zip(names, columns, strict=True)), lines, layout, others)
 
 
 def _places_of(
@@ -416,12 +419,13 @@ def _of_parquet(path: Path, wanted: list[str] | None, layout: Layout) -> Table:
             unpacked = sum(found.row_group(group).total_byte_size for group in range(found.num_row_groups))
             if max(unpacked, found.num_rows * len(names)) > limit:
                 raise InputError(str(path), "unpacks to too much", bound=f"at most {limit} bytes")
+            others = tuple(name for name in file.schema_arrow.names if name not in names)
             columns = file.read(columns=names, use_threads=False)
     except arrow.ArrowException as error:
         # The message of this error may quote the content of the file.
         problem = f"is not a readable Parquet table ({type(error).__name__})"
         raise InputError(str(path), problem, bound="a Parquet file") from None
-    return _of_object(columns, names, str(path), Table(str(path), {}, None, layout))
+    return _of_object(columns, names, str(path), Table(str(path), {}, None, layout, others))
 
 
 def _of_object(source: Any, wanted: list[str] | None, name: str, table: Table) -> Table:
@@ -437,7 +441,7 @@ def _of_object(source: Any, wanted: list[str] | None, name: str, table: Table) -
         if len(columns[each]) != len(columns[names[0]]):
             bound = f"{len(columns[names[0]])} rows, as in the column {names[0]}"
             raise InputError(f"{name}, column {each}", "has another length", value=len(columns[each]), bound=bound)
-    return replace(table, columns=columns)
+    return replace(table, columns=columns, others=table.others or tuple(each for each in header if each not in names))
 
 
 def _values_of(column: Any, path: str) -> Sequence[Any]:
