@@ -389,15 +389,8 @@ class ChainTable(Table, frozen=True):
     smoothing: Annotated[
         float | None, says("the number added to each count of steps; with `estimated`, `checkins` or `plt`.")
     ] = None
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
-    header: Annotated[bool | None, says("true: the first line of `path` contains names or numbers of its columns.")] = (
-        None
-    )
-    numbered: Annotated[
-        bool | None, says("true: the first column of `path` contains names or numbers of its rows.")
-    ] = None
+    header: Header = None
+    index: Index = None
     every: Annotated[
         str | None,
         says(

@@ -9,10 +9,11 @@ from scipy import sparse
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError, InputWarning
+from mechdesign.base._names import named, opened
 from mechdesign.base._warnings import warn
 from mechdesign.data._layout import withholding
-from mechdesign.data._matrices import read_matrix
 from mechdesign.data._states import Steps
+from mechdesign.data.matrices import read_dense
 from mechdesign.data.resampling import Sampling, seconds_text
 from mechdesign.data.trajectories import Visits
 from mechdesign.graphs import _builders as graphs
@@ -223,16 +224,16 @@ def _read_several(table: ChainTable, source: Source, domain: Domain) -> tuple[Ma
 
 def _read_file(name: str, table: ChainTable, source: Source, key: str, domain: Domain) -> MarkovChain:
     with source.file(table, name) as file:
-        matrix = read_matrix(file, table.delimiter, (domain.size, domain.size))
-    if matrix.shape != (domain.size, domain.size):
+        found = opened(read_dense(file, table.header, table.index, source.layout), "matrix")
+    if found.values.shape != (domain.size, domain.size):
         raise source.error(
             key,
             "has the wrong shape",
-            value=matrix.shape,
+            value=found.values.shape,
             bound=f"{domain.size} rows and {domain.size} columns, like the domain",
         )
     with source.keys({"matrix": key}), withholding():
-        return MarkovChain(matrix)
+        return MarkovChain(named(found, "matrix", domain.labels, domain.labels))
 
 
 def _walk(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChain, ...]:
@@ -265,7 +266,10 @@ def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable
             bound="true with a prior from checkins or plt",
             remedy="name a file instead: path, checkins or plt",
         )
-    return read_visits(data, place, domain, None if sampling == Sampling() else sampling)
+    read = read_visits(data, place, domain, None if sampling == Sampling() else sampling)
+    with source.keys({"traces": table.form}):
+        read.visits.require_order()
+    return read
 
 
 def build_correlations(

@@ -334,3 +334,12 @@ def test_steps_out_of_the_box() -> None:
     assert away.forward.matrix.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
     given_initial = leakage.correlations_from_traces(given, 2, initial=[0.5, 0.5], border="state")
     np.testing.assert_allclose(given_initial.backward.matrix[2], [0.4, 0.6, 0], rtol=1e-15)
+
+
+def test_steps_of_points_without_an_order_are_not_counted() -> None:
+    box = Domain.geographic_grid(2, 1, south=0, north=1, west=0, east=2)
+    traces = [Trajectory("a", [0.5, 0.5, 0.5], [0.5, 1.5, 0.5], ties=ties) for ties in (0, 2, 1)]
+    assert leakage.correlations_from_traces(to_grid(traces[:1], box), 2).steps == 2
+    assert to_grid(traces, box).counts().tolist() == [6, 3]
+    with pytest.raises(InputError, match="traces: have 3 points at the time of the point before"):
+        leakage.correlations_from_traces(to_grid(traces, box), 2)

@@ -264,6 +264,21 @@ def test_a_state_that_nobody_left_stays_if_that_is_stated(folder):
     assert 'ends = "stay"' in error.remedy
 
 
+def test_a_chain_with_names_is_taken_in_the_order_of_the_states(folder):
+    rest = "release.transition = { path = 'named.csv', header = true, index = true }"
+    (folder / "named.csv").write_text(",2,0,1\n2,0,0.25,0.75\n0,0.5,0,0.5\n1,1,0,0\n")
+    chain = read(folder, rest=rest).release_settings.transition
+    assert chain.matrix.tolist() == [[0, 0.5, 0.5], [0, 0, 1], [0.25, 0.75, 0]]
+    for text, more in (
+        (",2,0,9\n2,0,0.25,0.75\n0,0.5,0,0.5\n1,1,0,0\n", rest),
+        (",2,0,1\n2,0,0.25,0.75\n", rest.split(",")[0] + " }"),
+    ):
+        (folder / "named.csv").write_text(text)
+        error = failure(lambda more=more: read(folder, rest=more).release_settings)
+        assert error.path.startswith("release.transition"), error
+    assert "header = true" in error.remedy
+
+
 def test_policies_need_a_graph_of_one_epsilon():
     error = failure(lambda: read(more=', { kind = "graph", epsilon = 0.5, complete = true }').policy)
     assert (error.path, error.value) == ("privacy[1].epsilon", "0.5")
