@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError
+from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError, withholding_values
 from mechdesign.base._warnings import collect_warnings, suppress_warnings
 from mechdesign.cli._console import say_note, say_warning
-from mechdesign.data._layout import withholding
 from mechdesign.data._matrices import read_any_matrix
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
     from mechdesign.leakage._loss import LossFunction
 
     matrix = read_any_matrix(path)
-    with withholding():
+    with withholding_values():
         loss = LossFunction(matrix, path=f"{name} ({path})")
     if loss.cached:
         say_note(f"{path}: the loss function is cached")

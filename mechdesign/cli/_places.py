@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import rename_path
-from mechdesign.base._errors import InputError
+from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.cli._console import say_note, say_warning
 from mechdesign.data._labels import read_matched
-from mechdesign.data._layout import withholding
 from mechdesign.data._maps import read_places
 from mechdesign.data._text import number, plain_numbers, read_rows
 from mechdesign.model._answers import draw_anchors
@@ -124,7 +123,7 @@ def locate_secrets(
                 say_warning(f"{source} contains answers of `mechdesign sample`, not true places", UserWarning, "", 0)
         else:
             places = as_places(axes, *(np.array([value]) for value in at or ()))
-        with nullcontext() if source is None else withholding():
+        with nullcontext() if source is None else withholding_values():
             if domain.lattice is None:
                 cells, missed = locate(area, places, outside, length)
             else:
@@ -180,7 +179,7 @@ label_option = click.option(
 
 def read_weights(path: Path, column: str, label: str | None, labels: Sequence[str]) -> Floats:
     """Return the probabilities of the secrets with these `labels` from a file, and note how rows were matched."""
-    with withholding():
+    with withholding_values():
         found = read_matched(path, [column], labels, label)
         texts = zip(found.rows, plain_numbers(found.columns[column], path, column), strict=True)
         weights = np.array([number(text, f"{path}, row {row}, column {column}") for row, text in texts])

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats
-from mechdesign.base._errors import InputError
+from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.base._files import write_output
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._exact import exact, exact_text
@@ -34,7 +34,7 @@ from mechdesign.cli._console import (
 from mechdesign.cli._places import label_option, read_weights
 from mechdesign.data._bounds import memory_limit_gib
 from mechdesign.data._labels import Names
-from mechdesign.data._layout import cell, current_layout, withholding
+from mechdesign.data._layout import cell, current_layout
 from mechdesign.data._matrices import has_labels, read_labelled, read_matrix, read_only_array
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
@@ -134,7 +134,7 @@ def audit(
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.measures._audit import audit as audited
 
-    with withholding():
+    with withholding_values():
         found = audited(subject.channel, weights=weights, **asked.arguments)
     if as_json:
         click.echo(json.dumps(_audit_to_json(found, stated, optimum), indent=2))
@@ -224,7 +224,7 @@ def _read_arguments(
             remedy = "--header takes the first line of every file" if current_layout().header else ""
             missing = "does not have a place for each row of the channel"
             raise InputError(str(points), missing, value=len(places), bound=str(n), remedy=remedy)
-        with withholding():
+        with withholding_values():
             secrets = Domain.from_points(places, labels or None)
     elif secrets is None and labels:
         secrets = Domain.from_labels(labels)
@@ -330,7 +330,7 @@ def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
     from mechdesign.graphs._builders import from_edges
 
     names = Names.of(labels)
-    with withholding(counts=False):
+    with withholding_values():
         pairs = [
             tuple(names.find_in_file(str(int(end)), f"{path}, row {row}") for end in pair)
             for row, pair in enumerate(edges.tolist(), 1)

@@ -8,10 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._errors import InputError, InputWarning
+from mechdesign.base._errors import InputError, InputWarning, withholding_values
 from mechdesign.base._names import named, opened
 from mechdesign.base._warnings import warn
-from mechdesign.data._layout import withholding
 from mechdesign.data._states import Steps
 from mechdesign.data.matrices import read_dense
 from mechdesign.data.resampling import Sampling, seconds_text
@@ -232,7 +231,7 @@ def _read_file(name: str, table: ChainTable, source: Source, key: str, domain: D
             value=found.values.shape,
             bound=f"{domain.size} rows and {domain.size} columns, like the domain",
         )
-    with source.keys({"matrix": key}), withholding():
+    with source.keys({"matrix": key}), withholding_values():
         return MarkovChain(named(found, "matrix", domain.labels, domain.labels))
 
 

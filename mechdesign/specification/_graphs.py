@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar
 
 import networkx as nx
 
+from mechdesign.base._errors import withholding_values
 from mechdesign.base._values import cached_property
-from mechdesign.data._layout import withholding
 from mechdesign.data.labels import Names, read_matched
 from mechdesign.data.table import read_table
 from mechdesign.graphs import _builders as graphs
@@ -109,7 +109,7 @@ class Graphs:
                 [self._names.find_text(text, columns.where(row, name)) for row, text in enumerate(columns.texts(name))]
                 for name in (given.source, given.target)
             ]
-        with place.keys({"edges": ""}), withholding(counts=False):
+        with place.keys({"edges": ""}), withholding_values():
             return graphs.from_edges(self.secrets.size, list(zip(*ends, strict=True)))
 
     def _neighbours(self, table: GraphTable | GraphPrivacyTable, source: Source) -> nx.Graph:

@@ -17,7 +17,6 @@ from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.base._names import named, opened
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact_text
-from mechdesign.data._layout import withholding
 from mechdesign.data.matrices import read_dense
 from mechdesign.graphs import _builders as graphs
 from mechdesign.model import distances
@@ -206,7 +205,7 @@ class Measures:
 
     def requirement(self, table: PrivacyTable, source: Source) -> Requirement:
         """Return the requirement that a ``[[privacy]]`` table describes."""
-        with source.keys(), withholding("distance"), withholding("error"), withholding_values():
+        with source.keys(), withholding_values("distance"), withholding_values("error"):
             # Distances and errors come from files, so error messages must not show them.
             match table:
                 case MetricTable():
@@ -316,7 +315,7 @@ class Measures:
         labels = self.secrets.labels
         # The rows of errors are estimates, whose order does not matter.
         rows = None if any_rows and set(found.rows) != set(labels) else labels
-        with source.keys({"matrix": "", "distances": ""}), withholding():
+        with source.keys({"matrix": "", "distances": ""}), withholding_values():
             return distances.matrix(named(found, "matrix", rows, columns.labels))
 
     def margin(self, table: Any) -> float:

@@ -10,11 +10,11 @@ import numpy as np
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import rename_path
-from mechdesign.base._errors import InputError, Shown
+from mechdesign.base._errors import InputError, Shown, withholding_values
 from mechdesign.data import _movement as traces
 from mechdesign.data import trajectories
 from mechdesign.data._inspection import unread_times
-from mechdesign.data._layout import to_nfc, withholding
+from mechdesign.data._layout import to_nfc
 from mechdesign.data._times import order_of
 from mechdesign.data.labels import read_matched
 from mechdesign.data.resampling import Sampling, median_interval, resample
@@ -55,7 +55,7 @@ def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prio
         )
     if empty:
         notes += (f"{empty} of {domain.size} secrets never occur in the data",)
-    with source.keys({"counts": form}), nullcontext() if form == "counts" else withholding("counts"):
+    with source.keys({"counts": form}), nullcontext() if form == "counts" else withholding_values("counts"):
         return Prior.from_counts(counts, table.smoothing or 0.0), notes
 
 

@@ -26,11 +26,11 @@ from mechdesign.base._deadline import ProgressCallback
 from mechdesign.base._errors import (
     InputError,
     SpecificationError,
+    withholding_values,
 )
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
 from mechdesign.certify._texts import require_plain, require_plain_texts
-from mechdesign.data._layout import withholding
 from mechdesign.data._left_out import MOST_LEFT_OUT
 from mechdesign.data._states import States, Steps, as_steps
 from mechdesign.data.resampling import Sampling
@@ -446,7 +446,7 @@ class Specification:
             for index, table in enumerate(self.document.privacy)
         ]
         secrets, observables = data.measures.secrets, data.measures.observables
-        with self.source.keys({"requirements": "privacy"}), withholding():
+        with self.source.keys({"requirements": "privacy"}), withholding_values():
             return Problem(data.prior, data.cost, requirements, data.objective, secrets, observables, self.title)
 
 
