@@ -14,7 +14,7 @@ from mechdesign.base._warnings import warn
 from mechdesign.data._states import Steps
 from mechdesign.data.matrices import read_dense
 from mechdesign.data.resampling import Sampling, seconds_text
-from mechdesign.data.trajectories import Visits
+from mechdesign.data.trajectories import Times, Visits
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._builders import edge_array
 from mechdesign.leakage._estimate import Correlations, correlations_from_traces
@@ -75,8 +75,7 @@ class Transitions:
             return VaryingChain(self.chains)
         if steps.times is None:
             raise source.error("by", "needs a trace with times", value=self.by, bound="a trace with a column time")
-        hours = steps.times.astype("datetime64[h]").astype(np.int64) % _HOURS
-        return VaryingChain(tuple(self.chains[hour] for hour in hours.tolist()))
+        return VaryingChain(tuple(self.chains[hour] for hour in _hours(steps.times).tolist()))
 
     def _check_interval(self, interval: float | None, source: Source) -> None:
         if interval is None:
@@ -108,12 +107,12 @@ def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorT
         sampling = Sampling.of(table.every, table.gap)
     _check_keys(table, source)
     if form not in _COUNTED:
-        chains = {"path": _read, "paths": _read_several, "neighbours": _walk}[form](table, source, domain)
+        chains = _walk(table, source, domain) if form == "neighbours" else _read(table, source, domain)
         return Transitions(chains, table.by, sampling.every)
     read = _visits(table, source, domain, prior, sampling)
     smoothing = table.smoothing or 0.0
     with source.keys({"traces": form, "counts": form}):
-        counts = _hourly(read.visits, domain.size) if table.by == "hour" else _steps(read.visits, domain.size)[None]
+        counts = _count_steps(read.visits, domain.size, table.by == "hour")
         chains = tuple(MarkovChain.from_counts(each, smoothing, ends=table.ends or "any") for each in counts)
     notes = (*read.notes, *_notes_on_counts(read, source))
     if (never_left := int((counts.sum(axis=2) == 0).sum())) and not smoothing:
@@ -146,7 +145,8 @@ def _check_keys(table: ChainTable, source: Source) -> None:
     """Raise `SpecificationError` for keys that the form of the chain does not use."""
     form = table.form
     counted = form in _COUNTED
-    for key, fits in (("smoothing", counted), ("gap", counted), ("ends", counted), ("by", counted or form == "paths")):
+    keys = {"smoothing": counted, "gap": counted, "ends": counted, "by": counted or form == "paths"}
+    for key, fits in (keys | dict.fromkeys(("header", "index"), form in ("path", "paths"))).items():
         if getattr(table, key) is not None and not fits:
             raise source.error(key, f"cannot be combined with {form}", remedy="remove the key")
     if form == "paths" and table.by is None:
@@ -158,24 +158,24 @@ def _check_keys(table: ChainTable, source: Source) -> None:
         raise source.error("by", "cannot be combined with data", value="step", bound='"hour"', remedy=remedy)
 
 
-def _steps(visits: Visits, n: int) -> Floats:
-    """Return the number of observations of each step, shape (n, n)."""
-    counts = np.zeros((n, n))
-    for cells in visits.cells:
-        np.add.at(counts, (cells[:-1], cells[1:]), 1.0)
+def _count_steps(visits: Visits, n: int, hourly: bool) -> Floats:
+    """Return the number of observations of each step, shape (1, n, n).
+
+    If `hourly` is true, the shape is (24, n, n): steps are counted by the hour of the day (UTC) in which they start.
+    """
+    counts = np.zeros((_HOURS if hourly else 1, n, n))
+    for cells, times in zip(visits.cells, visits.times or [None] * len(visits.cells), strict=True):
+        if hourly and times is None:
+            raise InputError("by", "needs data with times", value="hour", bound="a column time")
+        start = np.zeros_like(cells) if times is None or not hourly else _hours(times)
+        np.add.at(counts, (start[:-1], cells[:-1], cells[1:]), 1.0)
     return counts
 
 
-def _hourly(visits: Visits, n: int) -> Floats:
-    """Return the number of observations of each step, by the hour of the day (UTC) of its start, shape (24, n, n)."""
-    counts = np.zeros((_HOURS, n, n))
-    if not visits.times or any(times is None for times in visits.times):
-        raise InputError("by", "needs data with times", value="hour", bound="a column time")
-    for cells, times in zip(visits.cells, visits.times, strict=True):
-        assert times is not None
-        hours = times.astype("datetime64[h]").astype(np.int64) % _HOURS
-        np.add.at(counts, (hours[:-1], cells[:-1], cells[1:]), 1.0)
-    return counts
+def _hours(times: Times) -> Integers:
+    """Return the hours of the day (UTC) of times, int64."""
+    hours: Integers = times.astype("datetime64[h]").astype(np.int64) % _HOURS
+    return hours
 
 
 def possible_steps(table: ChainTable, source: Source, domain: Domain, prior: PriorTable) -> sparse.csr_array:
@@ -206,10 +206,9 @@ def _require_one(table: ChainTable, source: Source, problem: str, bound: str = "
 
 
 def _read(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChain, ...]:
-    return (_read_file(str(table.path), table, source, "path", domain),)
-
-
-def _read_several(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChain, ...]:
+    """Return the chain in the file `path`, or the chains in the files `paths`; equal files are read once."""
+    if table.path is not None:
+        return (_read_file(table.path, table, source, "path", domain),)
     names = table.paths or []
     if not names or (table.by == "hour" and len(names) != _HOURS):
         bound = "24 files" if table.by == "hour" else "at least one file"
