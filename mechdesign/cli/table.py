@@ -201,7 +201,7 @@ def _show(found: Published, ledger: Ledger | None, seconds: float) -> None:
     show_verdict(table_headline(release))
     console.print(Text(found.title or described.what, "bold"))
     console.print(f"{described.policy}: {described.what}, {len(release):,} answers", soft_wrap=True)
-    console.print(f"{described.neighbours} {described.definition}\n", soft_wrap=True)
+    console.print(f"{described.neighbours} {described.definition} {described.people}\n", soft_wrap=True)
     if found.ranges:
         shown = table(
             "range", "records", "standard error", "interval", numbers=("records", "standard error", "interval")
@@ -218,7 +218,10 @@ def _show(found: Published, ledger: Ledger | None, seconds: float) -> None:
         console.print(shown)
     else:
         _show_answers(found)
-    console.print(f"\nspent     {described.spent if described.epsilon or described.rho else 'nothing'}")
+    spent = described.spent if described.epsilon or described.rho else "nothing"
+    if described.rows_per_person > 1 and spent != "nothing":
+        spent += f" per row, {described.spent_per_person} per person"
+    console.print(f"\nspent     {spent}")
     if ledger is not None:
         show_spending(ledger)
     console.print(f"time      {seconds:.1f} s")

@@ -45,6 +45,15 @@ class Records:
         """Return the name of the argument that contains the records."""
         return "data" if self.counts is None else "counts"
 
+    def count_rows(self) -> int:
+        """Return the number of rows of the table; raise `InputError` for counts, which have no rows."""
+        if self.counts is not None:
+            remedy = "leave out person: rows_per_person then bounds the rows of a person as declared"
+            raise InputError("person", "is given together with counts", bound="rows with a key each", remedy=remedy)
+        if self.positions is not None:
+            return len(self.domain.indices(positions=self.positions))
+        return len(next(iter(self.domain.columns(self.data).values())))
+
     def histogram(self) -> Integers:
         """Return the number of records with each value, int64 of shape (|T|,)."""
         return self.domain.counts(self.data, positions=self.positions) if self.counts is None else self._given
