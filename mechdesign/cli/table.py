@@ -12,7 +12,7 @@ import click
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import ExportError, ReportError
-from mechdesign.cli._arguments import example_for, example_option, layout_options, memory_option, show_values_option
+from mechdesign.cli._arguments import example_for, example_option
 from mechdesign.cli._console import (
     Text,
     announce,
@@ -88,9 +88,6 @@ def release_tables() -> None:
     help="Allow a release that answers exactly what the policy of another release in the ledger protects, or the "
     "reverse; the ledger records it.",
 )  # fmt: skip
-@layout_options()
-@memory_option
-@show_values_option
 def release(
     specification: Path | None,
     records: Path | None,
@@ -139,7 +136,7 @@ def release(
         if seed is None:
             ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
             announce(ledger, folder)
-        notes += given.remarks(records)
+        notes += given.remarks
         with Deadline().keeping("writing the answers, whose budget is already spent", at_once=False):
             found = given.release(records, ledger=ledger, rng=seed, together=together)
             _save(found, folder, report, force, overwrite)
@@ -173,8 +170,6 @@ def _save(found: Published, folder: Path, report: bool, force: bool, overwrite: 
 @release_tables.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
 @example_option("table")
-@memory_option
-@show_values_option
 def plan(specification: Path | None, example: str | None) -> None:
     """Show the expected error of every known strategy, and the proven limit; no data are needed."""
     given = _read_specification(specification, example)

@@ -60,7 +60,8 @@ def check_people(person: Any, rows: int, count: Callable[[], int]) -> None:
         found[unicodedata.normalize("NFC", key).strip() if isinstance(key, str) else key] += number
     if not all(map(_is_key, found)) or len({isinstance(key, str) for key in found}) > 1:
         raise InputError("person", "has a key that is missing, or is of another kind than the others", bound=_KEYS)
-    if (most := max(found.values(), default=0)) > rows:
+    most = max([0, *found.values()])
+    if most > rows:
         raise InputError(
             "person",
             "has more rows of one person than declared",
@@ -82,10 +83,10 @@ def _list_keys(person: Any) -> list[Hashable]:
     return keys
 
 
-def _is_key(key: object) -> bool:
+def _is_key(key: Any) -> bool:
     """Return whether a key is a text or an integer; a column of integers may have become one of floats."""
     if isinstance(key, str):
         return bool(key)
     if isinstance(key, float | np.floating):
-        return bool(np.isfinite(key)) and float(key).is_integer() and abs(key) < 2**53
+        return bool(float(key).is_integer() and abs(key) < 2**53)
     return isinstance(key, int | np.integer) and not isinstance(key, bool | np.bool_)

@@ -332,7 +332,8 @@ def test_matrices_and_records_are_asked_about() -> None:
         assert_wrong_usage({line: "--header, --numbered"})
         found = well(*line.split(), "--header", "--numbered")
         assert found.stderr.count("commas are read as decimal marks") == 1
-    attributes = 'domain.attributes = { a = { values = ["x", "y"] }, b = { values = [0.5, 1.5] } }\n'
+    attributes = "table.person = false\n"
+    attributes += 'domain.attributes = { a = { values = ["x", "y"] }, b = { values = [0.5, 1.5] } }\n'
     write(f'{attributes}policy.kind = "full"\nrelease = {{ kind = "histogram", epsilon = 300 }}\n')
     write("sep=;\na; b\nx; 0,5\ny; 1,5\ny; 1,5\n", "t.csv")
     found = well("table", "s.toml", "t.csv", "-o", "out", "--no-report")

@@ -153,7 +153,7 @@ def test_specifications_are_refused_before_anything_is_solved() -> None:
 
 
 def test_policies_of_tables_are_refused_too() -> None:
-    domain = 'domain.attributes."{}" = {{ values = ["f", "{}"] }}\npolicy.kind = "full"\n'
+    domain = 'table.person = false\ndomain.attributes."{}" = {{ values = ["f", "{}"] }}\npolicy.kind = "full"\n'
     domain += 'release = {{ kind = "histogram", epsilon = 1 }}\n'
     assert parse(domain.format("sex", "m\u200d"))
     for name, value in (("s\\u001b", "m"), ("sex", "m\\u202e")):

@@ -87,7 +87,8 @@ METRIC = '[[privacy]]\nkind = "metric"\nepsilon = 1\ndistance = "euclidean"\n'
 HAMMING = 'cost.distance = "hamming"\n[[privacy]]\nkind = "metric"\nepsilon = 1\ndistance = "hamming"\n'
 EDGES = 'cost.distance = "hamming"\n[[privacy]]\nkind = "graph"\nepsilon = 1\nedges_csv = { path = "FILE" }\n'
 AGES = (
-    'domain.attributes.age = { range = [0, 9] }\npolicy.kind = "full"\nrelease = { kind = "histogram", epsilon = 1 }\n'
+    "table.person = false\ndomain.attributes.age = { range = [0, 9] }\n"
+    'policy.kind = "full"\nrelease = { kind = "histogram", epsilon = 1 }\n'
 )
 
 

@@ -168,7 +168,8 @@ def test_the_trace_is_sampled_as_its_release_states_not_as_its_chain(folder: Pat
 
 
 TABLE = (
-    'domain.attributes.age = { range = [0, 9] }\npolicy.kind = "full"\nrelease = { kind = "histogram", epsilon = 1 }\n'
+    "table.person = false\ndomain.attributes.age = { range = [0, 9] }\n"
+    'policy.kind = "full"\nrelease = { kind = "histogram", epsilon = 1 }\n'
 )
 # For each row: the ledger of the caller, a seed, and which ledger is charged.
 LEDGERS = {

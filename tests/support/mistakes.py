@@ -622,7 +622,7 @@ prior.csv = { path = "w.csv", column = "n" }
 cost.distance = "hamming"
 privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]
 """
-AGES = """domain.attributes.age = { range = [0, 99] }
+AGES = """table.person = false\ndomain.attributes.age = { range = [0, 99] }
 policy = { kind = "threshold", theta = 5 }
 release = { kind = "ranges", ranges = [[0, 17], [18, 99]], epsilon = 0.5 }
 """
