@@ -88,5 +88,5 @@ def _is_key(key: Any) -> bool:
     if isinstance(key, str):
         return bool(key)
     if isinstance(key, float | np.floating):
-        return bool(float(key).is_integer() and abs(key) < 2**53)
+        return float(key).is_integer() and abs(float(key)) < 2**53
     return isinstance(key, int | np.integer) and not isinstance(key, bool | np.bool_)
