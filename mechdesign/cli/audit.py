@@ -32,7 +32,6 @@ from mechdesign.cli._console import (
     table,
 )
 from mechdesign.cli._places import label_option, read_weights
-from mechdesign.data._bounds import memory_limit_gib
 from mechdesign.data._labels import Names
 from mechdesign.data._layout import cell, current_layout
 from mechdesign.data._matrices import has_labels, read_labelled, read_matrix, read_only_array
@@ -198,7 +197,7 @@ def _read_subject(file: Path) -> _Subject:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
         if "numerators.npy" in names:
-            found = Channel.load(file, memory_limit_gib())
+            found = Channel.load(file)
             return _Subject(found, found.secrets)
         if len(names) == 1 and (matrix := read_only_array(file)) is not None:
             return _Subject(matrix)

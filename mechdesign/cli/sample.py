@@ -16,7 +16,6 @@ from mechdesign.certify._texts import csv_text, escape
 from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
 from mechdesign.cli._console import say, say_note, say_warning
 from mechdesign.cli._places import Reach, at_option, locate_secrets, reach_option
-from mechdesign.data._bounds import memory_limit_gib
 from mechdesign.data._labels import Names
 from mechdesign.model._answers import Answers, answers
 from mechdesign.model._channel import Channel
@@ -92,7 +91,7 @@ def sample(
     draws = 1 if size is None else size
     require_design(folder)
     if secret is not None:
-        channel = Channel.load(folder, memory_limit_gib())
+        channel = Channel.load(folder)
         labels = channel.secrets or [str(index) for index in range(len(channel.numerators))]
         found, most = (
             answers(channel, None, channel.sample(Names.of(labels).find_in_file(secret, "--secret"), draws, seed)),

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import LARGEST_MATRIX, Floats
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import InputError
-from mechdesign.base._files import max_unpacked_bytes
 from mechdesign.base._names import Named
+from mechdesign.certify._archive import max_unpacked_bytes
 from mechdesign.certify._exact import exact
 from mechdesign.certify._texts import from_cell
 from mechdesign.data.table import Layout, content_of

@@ -29,7 +29,8 @@ import numpy as np
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._check import as_number, as_path, require_unmasked
 from mechdesign.base._errors import InputError, MissingDependencyError
-from mechdesign.base._files import max_unpacked_bytes, read_regular
+from mechdesign.base._files import read_regular
+from mechdesign.certify._archive import max_unpacked_bytes
 from mechdesign.certify._texts import from_cell
 
 UNITS = {"unix": 1, "unix-ms": 10**3, "unix-us": 10**6, "unix-ns": 10**9}
