@@ -221,7 +221,7 @@ def _trajectories(table: Table, columns: Columns, left_out: LeftOut) -> tuple[Tr
         instants, bad = table.times(columns.time)
         faults += time_faults(table, columns.time, bad)
     if columns.place is None or columns.places is None:
-        north, east = _degrees(table, (columns.latitude, columns.longitude), faults)
+        north, east = degrees_of(table, (columns.latitude, columns.longitude), faults)
     else:
         north, east = _located(table, columns.place, columns.places, faults)
     kept = left_out.keep(table, faults)
@@ -307,7 +307,7 @@ def time_faults(table: Table, column: str, bad: Flags) -> list[Fault]:
     return [(kind, rows, lambda row: table.no_time(row, column)) for kind, rows in faults.items()]
 
 
-def _degrees(table: Table, names: tuple[str, str], faults: list[Fault]) -> tuple[Floats, Floats]:
+def degrees_of(table: Table, names: tuple[str, str], faults: list[Fault]) -> tuple[Floats, Floats]:
     """Return latitudes and longitudes, and add the faults of their cells."""
     (north, bad), (east, worse) = map(table.floats, names)
     for name, rows in zip(names, (bad, worse), strict=True):
@@ -371,7 +371,7 @@ def read_places(
     """
     layout = Layout(delimiter, decimal, encoding, missing=0)
     table, left_out, faults = read_table(source, [key, latitude, longitude], layout), LeftOut(0), list[Fault]()
-    north, east = _degrees(table, (latitude, longitude), faults)
+    north, east = degrees_of(table, (latitude, longitude), faults)
     left_out.keep(table, faults)
     left_out.check()
     found: dict[str, tuple[float, float]] = {}

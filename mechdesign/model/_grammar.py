@@ -91,24 +91,6 @@ Encoding = Annotated[
     str | None,
     says('the encoding, such as "windows-1252"; by default UTF-8, or UTF-16 if the file has its byte order mark.'),
 ]
-DateColumn = Annotated[
-    str | None, says("the column with the date, if the column `time` contains only the time of day.")
-]
-TimeFormat = Annotated[
-    str | None,
-    says(
-        'the format of times, date first: a pattern such as "%Y%m%d", or "unix", "unix-ms", "unix-us" or "unix-ns" '
-        "for a number since 1970; required if times are ambiguous, such as plain digits, or days that may be months."
-    ),
-]
-TimeZone = Annotated[
-    str | None, says('the zone of times without one, such as "Europe/Zurich" or "+02:00"; UTC by default.')
-]
-Missing = Annotated[float | None, says("the share of rows that may be left out, such as 0.2; 0.05 by default.")]
-Gap = Annotated[
-    str | None,
-    says('the longest time between two observations of one trace, such as "15 min"; three steps by default.'),
-]
 
 
 class FilesTable(Table, frozen=True):
@@ -203,9 +185,6 @@ class PlacesByKey(Table, frozen=True):
     key: Annotated[str, says("the column with the key of each place.")]
     latitude: Annotated[str, says("the column with the latitude in degrees.")] = "latitude"
     longitude: Annotated[str, says("the column with the longitude in degrees.")] = "longitude"
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
 
 
 class CountsFile(Table, frozen=True):
@@ -225,34 +204,28 @@ class CountsFile(Table, frozen=True):
     label: LabelColumn = None
 
 
+Only = Annotated[str | int | None, says("the only user to include; all users by default.")]
+Every = Annotated[
+    str | None, says('the length of a step, such as "5 min": traces are resampled to equal steps; needs times.')
+]
+Gap = Annotated[
+    str | None,
+    says('the longest time between two observations of one trace, such as "15 min"; three steps by default.'),
+]
+
+
 class Checkins(Table, frozen=True):
-    """A file with a header and one check-in per line, in order of time."""
+    """A file with a header and one check-in per line."""
 
     path: Annotated[str, says("the file.")]
-    user: Annotated[
-        str, says('the column with the user; "" if there is none, and all check-ins are counted together.')
-    ] = "user"
+    user: Annotated[str | bool, says("the column with the user, or false: all rows are one person's.")]
     latitude: Annotated[str, says("the column with the latitude in degrees.")] = "latitude"
     longitude: Annotated[str, says("the column with the longitude in degrees.")] = "longitude"
     time: Annotated[
-        str | None, says("the column with the time, by which lines are sorted; lines without a time are left out.")
+        str | None, says("the column with the time, by which rows are sorted; else they are in the order of the file.")
     ] = None
-    date: DateColumn = None
-    time_format: TimeFormat = None
-    time_zone: TimeZone = None
-    longitudes: Annotated[
-        Literal["180", "360"] | None,
-        says(
-            '"360" if longitudes range from 0 to 360 degrees, "180" if from -180 to 180; detected from the data by '
-            "default."
-        ),
-    ] = None
-    missing: Missing = None
     trace: Annotated[str | None, says("the column that identifies the traces of a user.")] = None
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
-    only: Annotated[int | str | None, says("the only user to include; all users by default.")] = None
+    only: Only = None
     place: Annotated[
         str | None,
         says("the column with the key of the place, instead of `latitude` and `longitude`; goes with `places`."),
@@ -260,21 +233,16 @@ class Checkins(Table, frozen=True):
     places: Annotated[PlacesByKey | None, says("a file of places, to which check-ins refer by the key in `place`.")] = (
         None
     )
-    every: Annotated[
-        str | None, says('the length of a step, such as "5 min": traces are resampled to equal steps; needs `time`.')
-    ] = None
+    every: Every = None
     gap: Gap = None
 
 
 class Trajectories(Table, frozen=True):
-    """A folder of GeoLife trajectories (.plt)."""
+    """A folder of GeoLife trajectories (.plt), with a folder for each user."""
 
     path: Annotated[str, says("the folder.")]
-    only: Annotated[int | str | None, says("the only user to include; all users by default.")] = None
-    missing: Missing = None
-    every: Annotated[
-        str | None, says('the length of a step, such as "5 min": traces are resampled to equal steps.')
-    ] = None
+    only: Only = None
+    every: Every = None
     gap: Gap = None
 
 
@@ -441,12 +409,10 @@ class VisitsFile(Table, frozen=True):
     """A file with a header and one visit per line, in the columns x and y, or latitude and longitude."""
 
     path: Annotated[str, says("the file.")]
-    latitude: Annotated[str | None, says("the column with the latitude in degrees, if it has another name.")] = None
-    longitude: Annotated[str | None, says("the column with the longitude in degrees, if it has another name.")] = None
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
-    missing: Missing = None
+    latitude: Annotated[str, says("the column with the latitude in degrees.")] = "latitude"
+    longitude: Annotated[str, says("the column with the longitude in degrees.")] = "longitude"
+    x: Annotated[str, says("the column with the first coordinate, for anchors in a plane.")] = "x"
+    y: Annotated[str, says("the column with the second coordinate.")] = "y"
 
 
 class PriorTable(Table, frozen=True):

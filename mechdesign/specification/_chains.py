@@ -11,7 +11,6 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError, InputWarning, withholding_values
 from mechdesign.base._names import named, opened
 from mechdesign.base._warnings import warn
-from mechdesign.data._states import Steps
 from mechdesign.data.matrices import read_dense
 from mechdesign.data.resampling import Sampling, seconds_text
 from mechdesign.data.trajectories import Times, Visits
@@ -24,6 +23,7 @@ from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._words import percent
 from mechdesign.specification._priors import Read, read_visits
 from mechdesign.specification._read import Source
+from mechdesign.specification._steps import Steps
 
 _COUNTED = ("estimated", "checkins", "plt")
 _HOURS = 24
@@ -109,12 +109,12 @@ def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorT
     if form not in _COUNTED:
         chains = _walk(table, source, domain) if form == "neighbours" else _read(table, source, domain)
         return Transitions(chains, table.by, sampling.every)
-    read = _visits(table, source, domain, prior, sampling)
+    visits, read = _visits(table, source, domain, prior, sampling)
     smoothing = table.smoothing or 0.0
     with source.keys({"traces": form, "counts": form}):
-        counts = _count_steps(read.visits, domain.size, table.by == "hour")
+        counts = _count_steps(visits, domain.size, table.by == "hour")
         chains = tuple(MarkovChain.from_counts(each, smoothing, ends=table.ends or "any") for each in counts)
-    notes = (*read.notes, *_notes_on_counts(read, source))
+    notes = (*read.notes, *_notes_on_counts(visits, read, source))
     if (never_left := int((counts.sum(axis=2) == 0).sum())) and not smoothing:
         of = f"{never_left} of {len(chains) * domain.size} rows"
         notes += (f'{source}: no departure was observed for {of}: the chain stays there (ends = "stay")',)
@@ -122,16 +122,18 @@ def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorT
     return Transitions(chains, table.by, read.sampling.every, median, notes)
 
 
-def _notes_on_counts(read: Read, source: Source) -> tuple[str, ...]:
+def _notes_on_counts(visits: Visits, read: Read, source: Source) -> tuple[str, ...]:
     notes: tuple[str, ...] = ()
     if read.sampling.every is None and read.median is not None:
         notes = (
             f"{source}: steps lead from each point to the next, with a median interval of {seconds_text(read.median)}; "
             'set every, for example every = "5 min", for even steps',
         )
-    steps = sum(len(cells) - 1 for cells in read.visits.cells)
-    notes += (f"{source}: {steps} steps of {len(dict.fromkeys(read.visits.users))} user(s) counted", read.order)
-    leaving = sum(read.visits.exits)
+    steps = sum(len(cells) - 1 for cells in visits.cells)
+    notes += (f"{source}: {steps} steps of {len(dict.fromkeys(visits.users))} user(s) counted",)
+    if not read.timed:
+        notes += (f"{source}: no times are read: points are in the order of the file",)
+    leaving = sum(visits.exits)
     if leaving:
         share = percent(leaving / (steps + leaving))
         notes += (
@@ -194,7 +196,7 @@ def possible_steps(table: ChainTable, source: Source, domain: Domain, prior: Pri
     if table.form in ("path", "neighbours"):
         (chain,) = (_read if table.form == "path" else _walk)(table, source, domain)
         return sparse.csr_array(chain.matrix)
-    cells = _visits(table, source, domain, prior, sampling).visits.cells
+    cells = _visits(table, source, domain, prior, sampling)[0].cells
     ends = [np.concatenate([stretch[part] for stretch in cells]) for part in (slice(None, -1), slice(1, None))]
     return sparse.csr_array((np.ones(len(ends[0])), tuple(ends)), shape=(domain.size, domain.size))
 
@@ -253,7 +255,10 @@ def neighbours(domain: Domain, count: int, source: Source) -> Integers:
     return pairs if count == 8 else pairs[share_side]
 
 
-def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable, sampling: Sampling) -> Read:
+def _visits(
+    table: ChainTable, source: Source, domain: Domain, prior: PriorTable, sampling: Sampling
+) -> tuple[Visits, Read]:
+    """Return the visits whose steps are counted; raise `SpecificationError` if times leave their order open."""
     data, place = table.checkins or table.plt, source / table.form
     if data is None:
         data, place = prior.checkins or prior.plt, replace(source, path=("prior", prior.form))
@@ -264,10 +269,10 @@ def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable
             bound="true with a prior from checkins or plt",
             remedy="name a file instead: path, checkins or plt",
         )
-    read = read_visits(data, place, domain, None if sampling == Sampling() else sampling)
-    with source.keys({"traces": table.form}):
-        read.visits.require_order()
-    return read
+    visits, read = read_visits(data, place, domain, None if sampling == Sampling() else sampling)
+    with place.keys({"traces": ""}):
+        visits.require_order()
+    return visits, read
 
 
 def build_correlations(
@@ -291,7 +296,7 @@ def build_correlations(
         return Correlations(chain, backward, stationary, states, 0), made.notes
     with source.keys():
         sampling = Sampling.of(table.every, table.gap)
-    read = _visits(table, source, domain, prior, sampling)
+    visits, read = _visits(table, source, domain, prior, sampling)
     with source.keys({"traces": form}):
-        found = correlations_from_traces(read.visits, domain.size, ends=table.ends or "any")
-    return found, (*read.notes, *_notes_on_counts(read, source))
+        found = correlations_from_traces(visits, domain.size, ends=table.ends or "any")
+    return found, (*read.notes, *_notes_on_counts(visits, read, source))

@@ -17,7 +17,7 @@ from mechdesign.data.resampling import Sampling
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._constraints import delta_set
 from mechdesign.mechanisms._kinds import MECHANISMS
-from mechdesign.model._grammar import ChainTable, DateColumn, Members, PriorTable, Table, TimeFormat, TimeZone, says
+from mechdesign.model._grammar import ChainTable, Members, PriorTable, Table, says
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
@@ -123,15 +123,18 @@ class ReleaseTable(Table, frozen=True):
         str | None,
         says("the longest allowed time without a state; a trace with a longer gap is refused; default three steps."),
     ] = None
+    state: Annotated[str | None, says('the column of the trace with the states; "state" by default.')] = None
+    latitude: Annotated[str | None, says('the column with the latitude in degrees; "latitude" by default.')] = None
+    longitude: Annotated[str | None, says('the column with the longitude in degrees; "longitude" by default.')] = None
     time: Annotated[
-        str | None, says("the column of the trace with the time; by default a column with a usual name.")
+        str | None, says('the column with the time, by which steps are sorted; "time" by default, if there is one.')
     ] = None
-    date: DateColumn = None
-    time_format: TimeFormat = None
-    time_zone: TimeZone = None
-    missing: Annotated[
-        float | None,
-        says("the share of steps of a trace with times that may be left out, such as 0.2; default 0.05."),
+    user: Annotated[
+        str | bool | None,
+        says(
+            "the column with the user, who must be one person, or false: all rows are one person's; required if the "
+            "trace has other columns than those of states and times."
+        ),
     ] = None
     initial: Annotated[
         PriorTable | None, says("the adversary's belief before the first step; by default the prior.")

@@ -84,7 +84,7 @@ def read(folder: Path, rest: str, prior: str = "uniform = true", graph: str = "c
 
 
 def data(sampling: str = "") -> str:
-    return f'checkins = {{ path = "c.csv", time = "time"{sampling} }}'
+    return f'checkins = {{ path = "c.csv", user = "user", time = "time"{sampling} }}'
 
 
 def test_the_samplings_give_different_chains() -> None:
@@ -164,7 +164,7 @@ def test_the_trace_is_sampled_as_its_release_states_not_as_its_chain(folder: Pat
     trace = {"state": [0, 1, 2, 1], "time": times}
     for own, expected in (("", [0, 1, 2, 1]), ('every = "2 min"', [0, 2]), ('every = "90 s"', [0, 1, 1])):
         given = read(folder, f'[release]\ntransition = {{ path = "mix.csv", every = "1 min" }}\n{own}')
-        assert given.states(trace).tolist() == expected, own
+        assert given.steps(trace).states.tolist() == expected, own
 
 
 TABLE = (

@@ -13,7 +13,7 @@ from rows import each_row
 from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, METRIC, document, failure, problem, requirement, write
 
 from mechdesign import specification as spec
-from mechdesign.data._movement import read_checkins, read_plt
+from mechdesign.data.movement import read_checkins, read_plt
 from mechdesign.data.trajectories import to_grid
 from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
 from mechdesign.model import distances
@@ -111,9 +111,9 @@ def test_counts_from_files(tmp_path):
 @each_row("only", ["6", '"6"'])
 def test_checkins_of_one_user(tmp_path, only):
     write(tmp_path, "c.csv", CHECKINS)
-    columns = 'user = "who", latitude = "lat", longitude = "lon", time = "at", time_format = "unix"'
+    columns = 'user = "who", latitude = "lat", longitude = "lon", time = "at"'
     prior = f'prior = {{ checkins = {{ path = "c.csv", {columns}, only = {only} }}, smoothing = 0 }}'
-    specification = spec.parse(document(domain=BOX, prior=prior), tmp_path)
+    specification = spec.parse(document(domain=BOX, prior=prior, rest='files.time_format = "unix"'), tmp_path)
     assert specification.problem().prior.tolist() == [0.5, 0.0, 0.0, 0.5]
     assert specification.notes == (
         "2 points of 1 user(s) counted",
@@ -130,16 +130,6 @@ def test_a_cell_that_nobody_visited_needs_smoothing(tmp_path):
     assert "1 of the 4 cells were never visited (the first is cell 2)" in str(error)
     smoothed = f"prior = {{ checkins = {{ {checkins} }}, smoothing = 0.5 }}"
     assert problem(tmp_path, domain=BOX, prior=smoothed).prior.tolist() == [0.3, 0.3, 0.1, 0.3]
-
-
-def test_geolife_numbers_are_padded(tmp_path):
-    for user, longitude in (("005", "-74.15"), ("006", "-74.05")):
-        folder = tmp_path / "plt" / user / "Trajectory"
-        folder.mkdir(parents=True)
-        header = "Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255,My Track,0,0,2,8421376\n0\n"
-        write(folder, "1.plt", header + f"40.05,{longitude},0,492,39744.12,2008-10-23,02:53:04\n")
-    found = problem(tmp_path, domain=BOX, prior='prior = { plt = { path = "plt", only = 6 }, smoothing = 0.0 }')
-    assert found.prior.tolist() == [0.0, 1.0, 0.0, 0.0]
 
 
 def test_a_simulated_city():
@@ -331,7 +321,7 @@ def test_checkins_in_new_york(data_folder):
 def test_geolife(data_folder):
     folder = data_folder / "geolife_trackintel"
     domain = "domain.grid = { columns = 8, rows = 5, south = 39.7, north = 40.2, west = 116.0, east = 116.8 }"
-    prior = 'prior = { plt = { path = "geolife_long_10_MB", only = 3 }, smoothing = 1 }'
+    prior = 'prior = { plt = { path = "geolife_long_10_MB", only = "003" }, smoothing = 1 }'
     found = problem(folder, domain=domain, prior=prior)
     traces = [t for t in read_plt(folder / "geolife_long_10_MB") if t.user == "003"]
     visits = to_grid(traces, found.secrets)

@@ -52,8 +52,8 @@ WHOLE = [
     (document(cost=EUCLIDEAN, rest="observables.line = 3"), "cost.distance", "dimensions"),
     (document(cost=EUCLIDEAN, rest="observables.points = [[0, 0]]"), "cost.distance", "another unit"),
     (document(cost=EUCLIDEAN, rest="observables.labels = ['x']"), "cost.distance", "labels only"),
-    (document("domain.line = 2", cost="cost.matrix = { path = 'negative.csv' }"), "cost.matrix[1,0]", "-9"),
-    (document("domain.line = 2", cost="cost.matrix = { path = 'nan.csv' }"), "cost.matrix[0,0]", "nan"),
+    (document("domain.line = 2", cost="cost.matrix = { path = 'negative.csv' }"), "cost.matrix[1,0]", "must be a number >= 0"),
+    (document("domain.line = 2", cost="cost.matrix = { path = 'nan.csv' }"), "cost.matrix[0,0]", "must be a number >= 0"),
     (document("domain.line = 2", cost="cost.matrix = { path = 'inf.csv' }"), "cost.matrix", "finite"),
     (document(cost="cost.graph = { neighbours = 4 }", rest="observables.line = 2"), "cost.graph", "secrets only"),
     (document(privacy="[privacy]\nkind = 'metric'"), "privacy", "Write [[privacy]] instead of [privacy]"),
@@ -107,7 +107,7 @@ PRIORS = [
     ("prior.uniform = false", "prior.uniform", "must be true"),
     ("prior = { uniform = true, smoothing = 1 }", "prior.smoothing", "combined with uniform"),
     ("prior.probabilities = [0.5, 0.5]", "prior.probabilities", "found 2; must be 6"),
-    ("prior.checkins = { path = 'c.csv' }", "prior.checkins", "requires a geographic grid"),
+    ("prior.checkins = { path = 'c.csv', user = false }", "prior.checkins", "requires a geographic grid"),
     ("prior.simulated.centres = []", "prior.simulated.centres", "length >= 1"),
     ("prior.simulated.centres = [{ x = 1, y = 1 }]", "prior.simulated.centres[0].spread", "missing"),
     ("prior.simulated.centres = [{ x = 1, y = 1, spread = 0 }]", "prior.simulated.centres[0].spread", "> 0"),
@@ -140,18 +140,42 @@ PRIORS_OF_LABELS = [
     ),
 ]
 PRIORS_OF_PLACES = [
-    ("prior.checkins = { path = 'none.csv' }", "prior.checkins.path", "cannot be opened"),
-    ("prior.checkins = { path = 'c.csv' }", "prior.checkins", "no column 'user'"),
-    ("prior.checkins = { path = 'c.csv', only = 6.5 }", "prior.checkins.only", "integer or a string"),
-    ("prior.checkins = { path = 'c.csv', delimiter = ';;' }", "prior.checkins.delimiter", ";;"),
+    ("prior.checkins = { path = 'none.csv', user = 'who' }", "prior.checkins.path", "cannot be opened"),
+    ("prior.checkins = { path = 'c.csv' }", "prior.checkins.user", "or false: all rows are one person's"),
+    ("prior.checkins = { path = 'c.csv', user = true }", "prior.checkins.user", "cannot be true"),
+    ("prior.checkins = { path = 'c.csv', user = 'user' }", "prior.checkins", "line 1 has no column 'user'"),
+    ("prior.checkins = { path = 'c.csv', user = '' }", "prior.checkins", "no column ''"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', only = 6.5 }", "prior.checkins.only", "integer or a string"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', delimiter = ';' }", "prior.checkins.delimiter", "not a known"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, only = 7 }", "prior.checkins.only", "one of the 2 users"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, time = 'when' }", "prior.checkins", "no column 'when'"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, time = 'at' }", "prior.checkins", "line 2, column at"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, every = '1 min' }", "prior.checkins.time", "is missing"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, gap = 'a lot' }", "prior.checkins.gap", "length of time"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', place = 'at' }", "prior.checkins.places", "is missing"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', places = { path = 'c.csv' } }", "prior.checkins.places.key"),
     (
-        "prior.checkins = { path = 'c.csv', user = 'who', latitude = 'lat', longitude = 'lon', only = 7 }",
-        "prior.checkins.only",
+        "prior.checkins = { path = 'c.csv', user = 'who', place = 'at', places = { path = 'no.csv', key = 'k' } }",
+        "prior.checkins.places.path",
     ),
-    ("prior.checkins = { path = 'c.csv', user = 'who', latitude = 'at', longitude = 'lon' }", "prior.checkins"),
-    ("prior.checkins = { path = 'c.csv', user = 'who', latitude = 'lon', longitude = 'who' }", "prior.checkins"),
+    (
+        "prior.checkins = { path = 'c.csv', user = 'who', place = 'at', places = { path = 'c.csv', key = 'k' } }",
+        "prior.checkins.places",
+        "no column 'k'",
+    ),
+    ("prior.checkins = { path = 'c.csv', user = false, latitude = 'at', longitude = 'lon' }", "prior.checkins"),
+    (
+        "prior.checkins = { path = 'c.csv', user = false, latitude = 'lon', longitude = 'lat' }",
+        "prior.checkins",
+        "interchanged",
+    ),
+    (
+        "prior.checkins = { path = 'c.csv', user = 'lon', latitude = 'lon', longitude = 'who' }",
+        "prior.checkins",
+        "two meanings",
+    ),
     ("prior.checkins = { path = 'empty.csv', user = 'x', latitude = 'x', longitude = 'x' }", "prior.checkins"),
-    ("prior.plt = { path = 'none' }", "prior.plt.path", "not a folder"),
+    ("prior.plt = { path = 'none' }", "prior.plt.path", "no trajectories"),
     ("prior.plt = { path = '.' }", "prior.plt.path", "no trajectories"),
 ]
 COSTS = [
@@ -262,7 +286,8 @@ def test_wrong_domains(folder):
 def test_wrong_priors(folder):
     assert_refused_texts(PRIORS, parts("prior"), folder)
     assert_refused_texts(PRIORS_OF_LABELS, parts("prior", LABELS), folder)
-    assert_refused_texts(PRIORS_OF_PLACES, parts("prior", BOX), folder)
+    rows = [(text.replace("WHERE", "latitude = 'lat', longitude = 'lon'"), *row) for text, *row in PRIORS_OF_PLACES]
+    assert_refused_texts(rows, parts("prior", BOX), folder)
 
 
 def test_wrong_costs(folder):

@@ -1,0 +1,219 @@
+"""Read a trace to release: the true state of each step, by its label, its index or its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base._arrays import Floats, Integers, as_floats, require
+from mechdesign.base._check import as_list
+from mechdesign.base._errors import InputError, Shown
+from mechdesign.data.labels import Names
+from mechdesign.data.movement import Fault, LeftOut, Movement, degrees_of, order_in_time, time_faults
+from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
+from mechdesign.data.table import Layout, Table, read_table
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import DEGREES, PLANE, locate
+from mechdesign.specification._read import Source
+
+if TYPE_CHECKING:
+    from mechdesign.specification._policy import ReleaseTable
+
+States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]
+"""The true states of a trace: a file, a table with named columns, or a sequence of states or places."""
+
+_FORMS = "a column state, columns latitude and longitude, or columns x and y"
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The true states of a trace, with their times.
+
+    Attributes:
+        states: Indices of the states, int64 of shape (steps,).
+        times: UTC, datetime64[s] of shape (steps,), or None.
+        notes: Sentences about the rows that were left out.
+
+    >>> Steps(np.array([0, 1]), np.array([0, 60], dtype="datetime64[s]")).interval
+    60.0
+    """
+
+    states: Integers
+    times: NDArray[np.datetime64] | None = None
+    notes: tuple[str, ...] = ()
+
+    def resampled(self, sampling: Sampling) -> Steps:
+        """Return the states at even steps, with a note; raise `InputError` without times, or at a longer gap."""
+        if self.times is None:
+            raise InputError("trace", "has no times for resampling", bound="a column time")
+        found = sampled(self.times, sampling)
+        if len(found) > 1:
+            raise InputError(
+                "trace",
+                f"is interrupted after step {int(found[0][-1])}",
+                bound=f"no gap longer than {seconds_text(sampling.gap or 0)}",
+                remedy="release the parts as separate traces, or allow a longer gap",
+            )
+        taken = found[0]
+        times = self.times[taken]
+        if sampling.every is not None:
+            times = self.times[0] + np.arange(len(taken)) * np.timedelta64(sampling.every, "s")
+        statistics = Resampled(sampling, self.interval, len(self.states), len(np.unique(taken)), 0)
+        return Steps(self.states[taken], times, (*self.notes, str(statistics)))
+
+    @property
+    def interval(self) -> float | None:
+        """The median time between successive states, in seconds; None if times are unknown."""
+        if self.times is None or len(self.times) < 2:
+            return None
+        return float(np.median(np.diff(self.times).astype(np.int64)))
+
+
+def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domain) -> Steps:
+    """Return the states of a trace, in the order of their times if there are any.
+
+    In a table with times, a row without a time or a state is left out, up to the share ``missing`` of ``[files]``.
+    Raises `InputError` at the line of a wrong row, and `SpecificationError` for a key that `table` at `source` lacks.
+    """
+    if not isinstance(trace, str | os.PathLike | Mapping) and not hasattr(trace, "columns"):
+        return Steps(_states_in_memory(trace, domain))
+    layout = source.layout
+    if not isinstance(trace, str | os.PathLike):
+        layout = Layout(missing=layout.missing, time_zone=layout.time_zone)
+    read = read_table(trace, None, layout)
+    form, columns = _columns_of(read, table, source)
+    values, faults = _values_of(read, form, columns)
+    time = table.time or ("time" if "time" in read.columns else None)
+    if time is None:
+        for _, rows, error in faults:
+            if rows.any():
+                raise error(int(np.argmax(rows)))
+        states = _located(read, form, columns, values, range(len(read)), domain)
+        return Steps(states, None, ("no times are read: steps are in the order of the file",))
+    found, left_out = read.times(time), LeftOut(layout.missing)
+    kept = left_out.keep(read, [*time_faults(read, time, found[1]), *faults])
+    left_out.check()
+    order, unknown = order_in_time(found[0], kept)
+    states = _located(read, form, columns, values, order.tolist(), domain)
+    unknown &= np.diff(states, prepend=-1) != 0
+    if unknown.any():
+        many = int(unknown.sum())
+        problem = f"leaves the order of {many} steps open: times are equal, and rows neither ascend nor descend"
+        where = read.where(int(order[int(np.argmax(unknown))]), time)
+        raise InputError(where, problem, bound="distinct times, or rows in their order")
+    note = Movement((), left_out.counts).note
+    return Steps(states, found[0].seconds[order].astype("datetime64[s]"), (note,) if note else ())
+
+
+def _columns_of(read: Table, table: ReleaseTable, source: Source) -> tuple[str, list[str]]:
+    """Return the form of the states, "state", "degrees" or "plane", and their columns."""
+    place = (table.latitude or "latitude", table.longitude or "longitude")
+    forms = {"state": [table.state or "state"], "degrees": list(place), "plane": ["x", "y"]}
+    declared = ["state"] if table.state else ["degrees"] if table.latitude or table.longitude else list(forms)
+    found = [form for form in declared if set(forms[form]) <= set(read.columns)]
+    name = read.name or "trace"
+    if len(found) != 1:
+        problem = "gives states in several ways" if found else "has no column of states"
+        remedy = 'name the columns in [release]: state = "COLUMN", or latitude and longitude'
+        raise InputError(name, problem, bound=_FORMS, remedy=remedy)
+    used = {*forms[found[0]], table.time or "time"}
+    if table.user is True:
+        raise source.error("user", "cannot be true", value=True, bound="a column, or false: all rows are one person's")
+    if table.user is None and set(read.columns) - used:
+        bound = 'user = "COLUMN", or user = false: all rows are one person\'s'
+        raise source.error("user", f"is missing, since {name} has further columns", bound=bound)
+    if isinstance(table.user, str):
+        if table.user not in read.columns:
+            raise InputError(name, f"has no column {table.user!r}", bound="the column that [release] names as user")
+        people = len(set(read.texts(table.user)))
+        if people > 1:
+            bound = "one person: a trace and its budget belong to one person"
+            raise InputError(
+                f"{name}, column {table.user}", "names several people", value=Shown(f"{people} of them"), bound=bound,
+                remedy="release the rows of each person as a separate trace",
+            )  # fmt: skip
+    if not len(read):
+        raise InputError(name, "contains no steps", bound="at least one row below its header")
+    return found[0], forms[found[0]]
+
+
+def _values_of(read: Table, form: str, columns: Sequence[str]) -> tuple[Any, list[Fault]]:
+    """Return the states of all rows, or their places (rows, 2), and the kinds of rows without one."""
+    faults: list[Fault] = []
+    if form == "state":
+        texts = read.texts(columns[0])
+        blank = np.fromiter((not text.strip() for text in texts), bool, len(texts))
+        bound = "a label or an index"
+        faults.append(
+            ("without a state", blank, lambda row: InputError(read.where(row, columns[0]), "has no state", bound=bound))
+        )
+        return texts if read.name else read.columns[columns[0]], faults
+    if form == "degrees":
+        return np.column_stack(degrees_of(read, (columns[0], columns[1]), faults)), faults
+    found = [read.floats(name) for name in columns]
+    faults += [
+        ("without a place", bad, partial(read.no_number, column=name))
+        for name, (_, bad) in zip(columns, found, strict=True)
+    ]
+    return np.column_stack([numbers for numbers, _ in found]), faults
+
+
+def _located(
+    read: Table, form: str, columns: Sequence[str], values: Any, rows: Iterable[int], domain: Domain
+) -> Integers:
+    """Return the states of some rows of a table, as indices into the domain."""
+    if form != "state":
+        find = _locator(domain, form, read.name or "trace")
+        return np.array([find(values[row], read.where(row)) for row in rows], dtype=np.int64)
+    names = Names.of(domain.labels)
+    if not read.name:
+        return np.array([_find(names, values[row], read.where(row, columns[0])) for row in rows], dtype=np.int64)
+    return np.array([names.find_text(values[row], read.where(row, columns[0])) for row in rows], dtype=np.int64)
+
+
+def _states_in_memory(trace: Sequence[object] | NDArray[Any], domain: Domain) -> Integers:
+    """Return the states of a sequence of indices, labels or places (x, y)."""
+    rows = as_list(trace, "trace", "states, coordinates or labels, one for each step")
+    if not rows:
+        raise InputError("trace", "contains no steps", bound="at least one state")
+    if all(isinstance(each, str) or np.ndim(each) == 0 for each in rows):
+        names = Names.of(domain.labels)
+        return np.array([_find(names, each, f"trace[{step}]") for step, each in enumerate(rows)], dtype=np.int64)
+    find = _locator(domain, "plane", "trace")
+    places = as_floats(rows, "trace", "(steps, 2)")
+    require(np.isfinite(places), places, "trace", "finite numbers")
+    if places.shape[1] != 2:
+        raise InputError("trace", "has the wrong shape", value=places.shape, bound="(steps, 2)")
+    return np.array([find(place, f"trace[{step}]") for step, place in enumerate(places)], dtype=np.int64)
+
+
+def _find(names: Names, state: Any, path: str) -> int:
+    """Return the position of a state given in Python: an integer is an index, and a string is a label."""
+    if isinstance(state, np.integer) or (isinstance(state, int) and not isinstance(state, bool)):
+        return names.find_position(int(state), path)
+    if isinstance(state, str):
+        return names.find(state, path)
+    raise InputError(path, "is not a secret", bound="a label (string) or an index (integer)")
+
+
+def _locator(domain: Domain, form: str, path: str) -> Callable[[Floats, str], int]:
+    """Return a function that finds the member at a place, (latitude, longitude) for "degrees", else (x, y)."""
+    area = domain.area(DEGREES if form == "degrees" else PLANE)
+    if area is None or (area.is_scattered and area.reach is None):
+        bound = "states by label or index, or a domain with these coordinates and at least two places"
+        raise InputError(path, "gives coordinates that the domain does not have", bound=bound)
+
+    def find(place: Floats, path: str) -> int:
+        try:
+            return int(locate(area, (place[:1], place[1:]))[0][0])
+        except InputError as error:
+            remedy = error.remedy or "remove these steps, or use a larger domain"
+            raise InputError(path, error.problem, bound=error.bound, remedy=remedy) from None
+
+    return find
