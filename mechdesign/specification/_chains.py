@@ -188,11 +188,13 @@ def possible_steps(table: ChainTable, source: Source, domain: Domain, prior: Pri
     _require_one(table, source, "changes with time, but a policy graph does not")
     with source.keys():
         sampling = Sampling.of(table.every, table.gap)
-    if table.smoothing is not None:
-        problem = "would make every step possible, and so join all secrets"
-        raise source.error("smoothing", problem, remedy="remove the key")
-    if table.ends is not None:
-        raise source.error("ends", "cannot be combined with a policy graph", remedy="remove the key")
+    for key, problem in (
+        ("smoothing", "would make every step possible, and so join all secrets"),
+        ("ends", "cannot be combined with a policy graph"),
+    ):
+        if getattr(table, key) is not None:
+            raise source.error(key, problem, remedy="remove the key")
+    _check_keys(table, source)
     if table.form in ("path", "neighbours"):
         (chain,) = (_read if table.form == "path" else _walk)(table, source, domain)
         return sparse.csr_array(chain.matrix)
