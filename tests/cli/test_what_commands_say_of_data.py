@@ -106,9 +106,6 @@ def test_what_is_said_of_times_is_kept(form: str) -> None:
         assert "the column time is not read: line 2: time" in made
         assert f'--time-format "{form[:8]}' in made
         assert SAID in found
-        assert run("chain", "points.toml", "--time", "time").exit_code == 2
-        well("chain", "points.toml", "--time", "time", "--time-format", form)
-        assert Path("chain/forward.csv").read_text(encoding="utf-8") == FORWARD
     matrix, _, found = chain("user,time,lat,lon", rows, "--time-format", form)
     assert matrix == FORWARD
     assert SAID not in found
@@ -136,7 +133,6 @@ def test_wrong_usage() -> None:
         {
             f"{form} %d.%m.%Y": "--time-format: does not match any column of times; found '%d.%m.%Y'",
             f"{form} %c": "--time-format: has %c, which is not supported",
-            "chain days.toml --time-format unix": "--time-format: applies to check-ins only",
             "release days.toml trace.csv --seed 1": '--time-format "%Y%m%d"',
             "release hours.toml trace.csv": "release.time_format: has no year",
         }
