@@ -17,7 +17,7 @@ from mechdesign.errors import SpecificationError
 
 ROUND = """
 domain = { grid = { columns = 3, rows = 1, south = 50.0, north = 50.01, west = 8.0, east = 8.03 } }
-prior = { checkins = { path = "c.csv", time = "time" }, smoothing = 0.1 }
+prior = { checkins = { path = "c.csv", user = "user", time = "time" }, smoothing = 0.1 }
 cost = { distance = "euclidean" }
 privacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]
 """
@@ -75,7 +75,7 @@ TRIPS = """
 domain.grid = { columns = 4, rows = 1, south = 0, north = 1, west = 0, east = 4 }
 cost.distance = "euclidean"
 privacy = [{ kind = "graph", epsilon = 1, complete = true }]
-prior = { checkins = { path = "trips.csv", latitude = "lat", longitude = "lon", time = "time", trace = "trip" } }
+prior = { checkins = { path = "trips.csv", user = "user", latitude = "lat", longitude = "lon", time = "time", trace = "trip" } }
 release.transition = { estimated = true }
 """
 
@@ -136,16 +136,32 @@ def test_hours_without_steps_stay_if_that_is_stated() -> None:
     assert chains[9].matrix.tolist() == np.eye(4).tolist()
     assert chains[8].matrix[0, 1] == 0.6
     assert any("observed for 93 of 96 rows" in note for note in settings.notes)
-    write("0\n1\n", "walk.csv")
+    write("state\n0\n1\n", "walk.csv")
     for more in ("estimated = true", 'estimated = true, ends = "any"', hours):
         write(TRIPS.replace("estimated = true", more), "trips.toml")
         assert_wrong_usage({"release trips.toml walk.csv --seed 1": 'Give ends="stay", which puts a 1 on the diagonal'})
 
 
+def test_points_without_an_order_are_not_counted(walk: str) -> None:
+    lines = Path("c.csv").read_text().splitlines()
+    # The rows of the person descend in time, but for the last two, which have one time and two places.
+    rows = [*lines[:0:-1], lines[1], lines[1].replace("8.005", "8.015")]
+    write("\n".join([lines[0], rows[3], *rows[:3], *rows[4:]]) + "\n", "c.csv")
+    says = "1 points at the time of the point before"
+    assert_wrong_usage({f"chain {walk}": says})
+    write(ROUND + "[release]\ntransition = { estimated = true, smoothing = 0.1 }\n", "belief.toml")
+    with pytest.raises(SpecificationError, match=rf"release\.transition\.estimated: have {says}"):
+        _ = md.read_spec("belief.toml").release_settings
+
+
 @pytest.mark.usefixtures("trips")
 def test_wrong_usage() -> None:
+    write(TRIPS.replace('user = "user", ', ""), "nobody.toml")
+    write(TRIPS.replace('user = "user"', 'user = "person"'), "other.toml")
     assert_wrong_usage(
         {
+            "chain nobody.toml": "prior.checkins.user: is missing",
+            "chain other.toml": "person",
             "chain trips.toml --ends leave": "'leave' is not one of 'any', 'stay'",
             "chain trips.toml --ends mixture": "'mixture' is not one of",
             "chain trips.toml --smoothing 0.1": "No such option",
