@@ -105,7 +105,7 @@ class LeftOut:
 
     def __init__(self, missing: float) -> None:
         self.counts: Counter[str] = Counter()
-        self._missing = missing
+        self._missing = float(missing)
         self._rows = 0
         self._first: dict[str, InputError] = {}
 
