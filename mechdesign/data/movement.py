@@ -124,7 +124,7 @@ class LeftOut:
     def check(self) -> None:
         """Raise `InputError` for the first row of the most frequent kind if too many rows are left out."""
         bad = sum(self.counts.values())
-        if bad <= as_decimal(self._missing) * self._rows:
+        if bad <= as_decimal(float(self._missing)) * self._rows:
             return
         error = self._first[max(self.counts, key=self.counts.__getitem__)]
         remedy = f"{bad} of {_rows(self._rows)} would be left out: {_by_kind(self.counts)}"
