@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError, withholding_values
+from mechdesign.base._names import Named
 from mechdesign.base._warnings import collect_warnings, suppress_warnings
 from mechdesign.cli._console import say_note, say_warning
-from mechdesign.data._matrices import read_any_matrix
+from mechdesign.data.matrices import Declared, match_names, read_given
 
 if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
@@ -18,20 +19,31 @@ if TYPE_CHECKING:
 _FIGURES = (".png", ".svg", ".pdf")
 
 
-def loss_of(path: Path | None, name: str) -> LossFunction | None:
-    """Return the loss function of the matrix in a file, or None without a file; errors name argument and file."""
-    if path is None:
-        return None
+def losses(
+    files: Mapping[str, Path | None], header: Declared = None, index: Declared = None
+) -> list[LossFunction | None]:
+    """Return the loss function of the matrix in each file, or None without a file; errors name argument and file.
+
+    Named columns are taken in the order of the rows.
+    """
     from mechdesign.leakage._loss import LossFunction
 
-    matrix = read_any_matrix(path)
-    with withholding_values():
-        loss = LossFunction(matrix, path=f"{name} ({path})")
-    if loss.cached:
-        say_note(f"{path}: the loss function is cached")
-    if count := len(loss.unknown):
-        say_note(f"{path}: {count} of {loss.n} rows are zeros, so they are unknown and may be any row")
-    return loss
+    found: list[LossFunction | None] = []
+    for name, path in files.items():
+        if path is None:
+            found.append(None)
+            continue
+        matrix = read_given(path, header, index)
+        with withholding_values():
+            if isinstance(matrix, Named):
+                matrix = match_names(matrix, f"{name} ({path})", matrix.rows, matrix.rows)
+            loss = LossFunction(matrix, path=f"{name} ({path})")
+        found.append(loss)
+        if loss.cached:
+            say_note(f"{path}: the loss function is cached")
+        if count := len(loss.unknown):
+            say_note(f"{path}: {count} of {loss.n} rows are zeros, so they are unknown and may be any row")
+    return found
 
 
 @contextmanager

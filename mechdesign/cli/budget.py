@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from mechdesign.cli._arguments import cache_option, layout_options, memory_option, naming_options, show_values_option
+from mechdesign.cli._arguments import cache_option, matrix_options, naming_options
 from mechdesign.cli._console import at_least, output, say_note, table
-from mechdesign.cli._correlations import check_figure, loss_of, save_figure, warnings_once
+from mechdesign.cli._correlations import check_figure, losses, save_figure, warnings_once
 from mechdesign.data.budgets import write_budgets
+from mechdesign.data.matrices import Declared
 from mechdesign.synthesis._folders import check_outputs
 
 _UNCORRELATED = (
@@ -31,10 +32,8 @@ _FILE = click.Path(path_type=Path)
 )  # fmt: skip
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write a figure of budgets and leakage: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@layout_options(matrices=True)
-@memory_option
+@matrix_options
 @cache_option
-@show_values_option
 def budget(
     alpha: float,
     steps: int | None,
@@ -43,15 +42,16 @@ def budget(
     target: Path | None,
     plot: Path | None,
     as_json: bool,
+    header: Declared,
+    index: Declared,
 ) -> None:
     """Find budgets under which no release ever leaks more than α.
 
     All releases have the same ε (Algorithm 7 of Cao et al. 2019). With --steps, the first and the last release have
     larger budgets than the others (Algorithm 8).
 
-    Matrices have a row for each current state. Matrices are text files of numbers without a header, .npy files or
-    sparse .npz files of SciPy. If a matrix is omitted, the adversary does not know the transitions in that direction.
-    Releases are counted from 0.
+    Matrices have a row for each current state: CSV files of numbers, .npy files or sparse .npz files of SciPy. If a
+    matrix is omitted, the adversary does not know the transitions in that direction. Releases are counted from 0.
 
     A row of zeros is unknown, and read as any row: see `mechdesign chain --ends`.
     """
@@ -64,7 +64,7 @@ def budget(
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage._budgets import allocate_budget, constant_budget
 
-    before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
+    before, after = losses({"backward": backward, "forward": forward}, header, index)
     with naming_options({"alpha": "--alpha", "steps": "--steps"}), warnings_once():
         constant = constant_budget(alpha, before, after)
         budgets = [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()

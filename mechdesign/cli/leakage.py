@@ -21,15 +21,14 @@ from mechdesign.cli._arguments import (
     cache_option,
     example_for,
     example_option,
-    layout_options,
-    memory_option,
+    matrix_options,
     naming_options,
     read_specification,
-    show_values_option,
 )
 from mechdesign.cli._console import at_most, output, say_note, show_next, table
-from mechdesign.cli._correlations import check_figure, loss_of, save_figure, warnings_once
+from mechdesign.cli._correlations import check_figure, losses, save_figure, warnings_once
 from mechdesign.data.budgets import read_budgets
+from mechdesign.data.matrices import Declared
 from mechdesign.model._open_chain import ENDS
 from mechdesign.specification.examples import on_disk
 from mechdesign.synthesis._folders import check_folder, check_outputs
@@ -67,10 +66,8 @@ _MEANINGS = {
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write a figure: .png, .svg or .pdf.")
 @click.option("-o", "--output", "target", metavar="FILE", type=_FILE, help="Write the table as CSV, with every digit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@layout_options(matrices=True)
-@memory_option
+@matrix_options
 @cache_option
-@show_values_option
 def leakage(
     backward: Path | None,
     example: str | None,
@@ -82,12 +79,14 @@ def leakage(
     plot: Path | None,
     target: Path | None,
     as_json: bool,
+    header: Declared,
+    index: Declared,
 ) -> None:
     """Show the leakage of repeated releases of correlated data, in nats.
 
-    P.csv contains the matrix Pr(state before | state now), with a row for each current state. P.csv is a text file of
-    numbers without a header, a .npy file or a sparse .npz file of SciPy. Without P.csv, give --forward, for an
-    adversary who only knows the transitions to the next state. Releases are counted from 0.
+    P.csv contains the matrix Pr(state before | state now), with a row for each current state. P.csv is a CSV of
+    numbers, a .npy file or a sparse .npz file of SciPy. Without P.csv, give --forward, for an adversary who only knows
+    the transitions to the next state. Releases are counted from 0.
 
     A row of zeros is unknown, and read as any row: see `mechdesign chain --ends`.
     """
@@ -106,7 +105,7 @@ def leakage(
     from mechdesign.leakage import _recursion as recursion
 
     with nullcontext(backward) if example is None else on_disk(example_for(example, "leakage").file) as matrix:
-        before, after = loss_of(matrix, "backward"), loss_of(forward, "forward")
+        before, after = losses({"backward": matrix, "forward": forward}, header, index)
     with naming_options({"width": "--window"}), warnings_once():
         columns = {
             "epsilon": budgets,

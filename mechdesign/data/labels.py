@@ -12,7 +12,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError
-from mechdesign.data.table import Layout, Table, read_table
+from mechdesign.data.table import FIXED, Layout, Table, read_table
 
 _WHOLE = re.compile(r"\s*[+-]?\d+(\.0*)?\s*")
 
@@ -76,8 +76,11 @@ class Names:
         if normalize("NFC", text) in self.places:
             return self.places[normalize("NFC", text)]
         digits = text.isascii() and text.isdecimal() and len(text) < 20
-        if not digits or self.numbers or int(text) >= len(self.places):
-            raise InputError(path, "is not a secret", bound=self._labels if self.numbers else self._either)
+        if digits and self.numbers:
+            problem = "is not a label; it is not read as an index, since all labels are numbers"
+            raise InputError(path, problem, bound=self._labels)
+        if not digits or int(text) >= len(self.places):
+            raise InputError(path, "is not a secret", bound=self._either)
         if self.places.get(str(int(text)), int(text)) != int(text):
             problem = "is not a label, and may be meant as the label of one secret or as the index of another"
             raise InputError(path, problem, bound="a label in its exact spelling")
@@ -110,7 +113,7 @@ def read_matched(
     wanted: Sequence[str],
     label: str | bool | None,
     labels: Sequence[str],
-    layout: Layout | None = None,
+    layout: Layout = FIXED,
 ) -> tuple[Table, Integers]:
     """Read columns of a file with a row for each secret, and find the row of each secret.
 
@@ -120,7 +123,7 @@ def read_matched(
         label: The column with the labels of the secrets, which match rows to secrets; False if the rows are in the
             order of the secrets. It may be None if the file has no other columns; its rows are then in this order.
         labels: The labels of the secrets, in order.
-        layout: The layout of the file; None if no specification declares it.
+        layout: The layout of the file.
 
     Returns:
         The table, and the row of each secret, int64 (n,).

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
-import io
 import math
 import os
 import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -27,8 +24,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._names import Named
 from mechdesign.certify._archive import max_unpacked_bytes
 from mechdesign.certify._exact import exact
-from mechdesign.certify._texts import from_cell
-from mechdesign.data.table import Layout, content_of
+from mechdesign.data.table import FIXED, Layout, read_rows
 
 Declared = bool | Literal["ignore"] | None
 """Whether a first line or column contains names: None if that is not declared, "ignore" if they are not used."""
@@ -90,10 +86,8 @@ def read_matrix(
     return read_dense(path, header, index, Layout(delimiter, decimal, encoding))
 
 
-def read_dense(
-    path: Path, header: Declared = None, index: Declared = None, layout: Layout | None = None
-) -> Floats | Named:
-    """Read a matrix as `read_matrix` does; an undeclared layout is None."""
+def read_dense(path: Path, header: Declared = None, index: Declared = None, layout: Layout = FIXED) -> Floats | Named:
+    """Read a matrix as `read_matrix` does; by default in the layout of files that no specification names."""
     return dense(read_any_matrix(path, header, index, layout), path)
 
 
@@ -106,7 +100,7 @@ def dense(found: Floats | Named | sparse.csr_array, path: Path) -> Floats | Name
 
 
 def read_any_matrix(
-    path: Path, header: Declared = None, index: Declared = None, layout: Layout | None = None
+    path: Path, header: Declared = None, index: Declared = None, layout: Layout = FIXED
 ) -> Floats | Named | sparse.csr_array:
     """Read a matrix as `read_dense` does, but leave a sparse matrix sparse."""
     for key, declared in (("header", header), ("index", index)):
@@ -117,14 +111,34 @@ def read_any_matrix(
     return _read_binary(path) if is_binary(path) else _read_text(path, header, index, layout)
 
 
+def read_given(path: Path, header: Declared, index: Declared) -> Floats | Named | sparse.csr_array:
+    """Read a matrix that a command is given: its options hold for text, since other files have no names."""
+    return read_any_matrix(path) if is_binary(path) else read_any_matrix(path, header, index)
+
+
 def is_binary(path: Path) -> bool:
     """Return whether a file is an array of NumPy or SciPy, by its suffix."""
     return path.suffix.lower() in (".npy", ".npz")
 
 
-def _read_text(path: Path, header: Declared, index: Declared, layout: Layout | None) -> Floats | Named:
-    lines = _lines(path, layout)
-    decimal = (layout or Layout()).decimal
+def match_names(
+    found: NDArray[Any] | Named, place: str, rows: Sequence[Hashable] | None, columns: Sequence[Hashable] | None = None
+) -> NDArray[Any]:
+    """Return a matrix of a file with its names in the order of labels, as `mechdesign.base._names.named` does.
+
+    An error shows labels, but no name that is none.
+    """
+    try:
+        return (found if isinstance(found, Named) else Named(found)).arranged(place, rows, columns)
+    except InputError as error:
+        known = error.value if error.value in {*(rows or ()), *(columns or ())} else None
+        remedy = 'correct the names, or skip them where the order is right: header = "ignore", index = "ignore"'
+        raise InputError(error.path, error.problem, value=known, bound=error.bound, remedy=remedy) from None
+
+
+def _read_text(path: Path, header: Declared, index: Declared, layout: Layout) -> Floats | Named:
+    lines = read_lines(path, layout)
+    decimal = layout.decimal
     head = list(islice(lines, 2))
     columns = head.pop(0)[1] if head and header else []
     if header is None:
@@ -137,55 +151,40 @@ def _read_text(path: Path, header: Declared, index: Declared, layout: Layout | N
         width = width or len(fields)
         if len(fields) != width:
             problem, bound = "has the wrong number of fields", f"{width}, as in the first line"
-            raise InputError(where, problem, value=len(fields), bound=bound, remedy=_remedy(path, layout))
+            remedy = _remedy(path, layout, 'delimiter = "…"')
+            raise InputError(where, problem, value=len(fields), bound=bound, remedy=remedy)
         rows += fields[:1] if index else []
         values.append(_numbers(fields, where, index, (path, layout)))
-        if len(values) * width > LARGEST_MATRIX:
-            break
+        _require_size((len(values), width), path)
     _require_size((len(values), width - bool(index)), path)
     matrix = np.array(values)
     _require_no_count(path, matrix, header, index)
     if True not in (header, index):
         return matrix
-    return Named(
-        matrix, _names(rows if index is True else []), _names(columns[bool(index) :] if header is True else [])
-    )
+    columns = columns[bool(index) :] if header is True else []
+    return Named(matrix, _names(rows if index is True else []), _names(columns))
 
 
-def _lines(path: Path, layout: Layout | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of each line that is not blank."""
-    given = layout or Layout()
-    codec = "utf-8-sig" if codecs.lookup(given.encoding).name == "utf-8" else given.encoding
-    try:
-        text = content_of(path).decode(codec)
-    except UnicodeError:
-        problem, bound = f"is not a text in {given.encoding}", "a CSV of numbers, .npy or .npz"
-        raise InputError(str(path), problem, bound=bound, remedy=_remedy(path, layout, "encoding")) from None
-    if "\0" in text:
-        raise InputError(str(path), "has zero bytes", bound="a CSV of numbers, .npy or .npz")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=given.delimiter, strict=True)
-    try:
-        blank = 0
-        for fields in reader:
-            if fields and blank:
-                raise InputError(f"{path}, line {blank}", "is blank", bound="a row in each line", remedy="delete it")
-            blank = blank if fields else blank or reader.line_num
-            if fields:
-                yield reader.line_num, fields
-    except csv.Error as error:
-        where, bound = f"{path}, line {reader.line_num}", "a line of CSV, with closed quotes"
-        raise InputError(where, f"cannot be read ({error})", bound=bound) from error
+def read_lines(path: Path, layout: Layout = FIXED) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the fields of each line; blank lines may stand at the end only."""
+    blank = 0
+    for line, fields in read_rows(path, layout):
+        if fields and blank:
+            raise InputError(f"{path}, line {blank}", "is blank", bound="a row in each line", remedy="delete the line")
+        blank = blank or (0 if fields else line)
+        if fields:
+            yield line, fields
 
 
 def _names(texts: Sequence[str]) -> Sequence[str] | Sequence[int]:
     """Return the names of an axis; texts 0, 1, … in any order become integers."""
     digits = {str(position): position for position in range(len(texts))}
-    return list(map(from_cell, texts)) if set(texts) != digits.keys() else [digits[text] for text in texts]
+    return texts if set(texts) != digits.keys() else [digits[text] for text in texts]
 
 
-def _remedy(path: Path, layout: Layout | None, key: str = "delimiter") -> str:
+def _remedy(path: Path, layout: Layout, key: str) -> str:
     """Return the remedy for a layout that does not fit: the key that declares it, or the lines of pandas."""
-    return _PANDAS.format(path) if layout is None else f"set {key}, for files of a specification in [files]"
+    return layout.remedy(path, key) if layout.declared else _PANDAS.format(path)
 
 
 def _float(text: str, decimal: str) -> float | None:
@@ -198,9 +197,9 @@ def _float(text: str, decimal: str) -> float | None:
         return None
 
 
-def _numbers(fields: list[str], where: str, index: Declared, file: tuple[Path, Layout | None]) -> Floats:
+def _numbers(fields: list[str], where: str, index: Declared, file: tuple[Path, Layout]) -> Floats:
     """Return the numbers in the fields of a line, without the name of a row."""
-    decimal = (file[1] or Layout()).decimal
+    decimal = file[1].decimal
     texts = fields[1:] if index else fields
     values = [_float(text, decimal) for text in texts]
     if None not in values:
@@ -212,9 +211,10 @@ def _numbers(fields: list[str], where: str, index: Declared, file: tuple[Path, L
     if "/" in text or "%" in text:
         remedy = "write decimals; a channel of fractions has a header line that begins with the word secret"
     elif any(sign in text for sign in ",.;\t| "):
-        remedy = _remedy(*file, "decimal" if _float(text.replace(",", "."), ".") is not None else "delimiter")
+        comma = decimal == "." and _float(text, ",") is not None
+        remedy = _remedy(*file, 'decimal = ","' if comma else 'delimiter = "…"')
     else:
-        remedy = "" if text else "remove the delimiter at the end of the lines" if place == len(texts) - 1 else ""
+        remedy = "" if text or place < len(texts) - 1 else "remove the delimiter at the end of the lines"
     problem = "is not a number" if text else "is empty"
     raise InputError(f"{where}, field {place + 1 + bool(index)}", problem, bound="a decimal number", remedy=remedy)
 
@@ -350,7 +350,7 @@ def read_labelled(path: str | os.PathLike[str]) -> Named:
     (('yes', 'no'), Fraction(3, 4))
     """
     path = as_path(path, "path")
-    lines = _lines(path, None)
+    lines = read_lines(path)
     _, (_, *header) = next(lines, (0, [""]))
     labels, values = [], []
     for line, (label, *texts) in lines:
@@ -358,7 +358,7 @@ def read_labelled(path: str | os.PathLike[str]) -> Named:
         if len(texts) != len(header):
             bound = f"{len(header) + 1} fields, as in the header"
             raise InputError(where, "has the wrong number of fields", value=len(texts) + 1, bound=bound)
-        labels.append(from_cell(label))
+        labels.append(label)
         try:
             values.append([exact(text, f"{where}, column {column}") for column, text in enumerate(texts, 2)])
         except InputError as error:
@@ -367,4 +367,4 @@ def read_labelled(path: str | os.PathLike[str]) -> Named:
         raise InputError(str(path), "contains no channel", bound="a header line, and a line for each secret")
     matrix = np.empty((len(values), len(header)), dtype=object)
     matrix[:] = values
-    return Named(matrix, labels, list(map(from_cell, header)))
+    return Named(matrix, labels, header)

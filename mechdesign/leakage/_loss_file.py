@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Floats
 from mechdesign.base._atomic import write_file
 from mechdesign.base._errors import InputError, StateError
-from mechdesign.data._matrices import read_arrays
+from mechdesign.data.matrices import read_arrays
 from mechdesign.leakage._support import Line, are_pieces
 
 _FORMAT = "mechdesign.leakage.loss_function/1"

@@ -9,9 +9,13 @@ from scipy import sparse
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError, InputWarning, withholding_values
-from mechdesign.base._names import named, opened
 from mechdesign.base._warnings import warn
+<<<<<<< HEAD
 from mechdesign.data.matrices import read_dense
+=======
+from mechdesign.data._states import Steps
+from mechdesign.data.matrices import match_names, read_dense
+>>>>>>> 0065975d (audit, attack, sample, leakage, budget: no options about the layout of files; matrices have --header and --index, and names are matched with labels)
 from mechdesign.data.resampling import Sampling, seconds_text
 from mechdesign.data.trajectories import Times, Visits
 from mechdesign.graphs import _builders as graphs
@@ -226,16 +230,18 @@ def _read(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChai
 
 def _read_file(name: str, table: ChainTable, source: Source, key: str, domain: Domain) -> MarkovChain:
     with source.file(table, name) as file:
-        found = opened(read_dense(file, table.header, table.index, source.layout), "matrix")
-    if found.values.shape != (domain.size, domain.size):
+        found = read_dense(file, table.header, table.index, source.layout)
+    if np.shape(found) != (domain.size, domain.size):
         raise source.error(
             key,
             "has the wrong shape",
-            value=found.values.shape,
+            value=np.shape(found),
             bound=f"{domain.size} rows and {domain.size} columns, like the domain",
         )
-    with source.keys({"matrix": key}), withholding_values():
-        return MarkovChain(named(found, "matrix", domain.labels, domain.labels))
+    with source.keys({"matrix": key}):
+        ordered = match_names(found, "matrix", domain.labels, domain.labels)
+        with withholding_values():
+            return MarkovChain(ordered)
 
 
 def _walk(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChain, ...]:

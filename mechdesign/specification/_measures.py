@@ -14,10 +14,9 @@ import numpy as np
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import LARGEST_NUMBER
 from mechdesign.base._errors import InputError, withholding_values
-from mechdesign.base._names import named, opened
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact_text
-from mechdesign.data.matrices import read_dense
+from mechdesign.data.matrices import match_names, read_dense
 from mechdesign.graphs import _builders as graphs
 from mechdesign.model import distances
 from mechdesign.model._dithering import anchor_means, between
@@ -303,20 +302,22 @@ class Measures:
     def _matrix(self, table: MatrixFile, source: Source, columns: Domain, *, any_rows: bool = False) -> Floats:
         """Return the matrix in a file, with its names in the order of the secrets and of the members of `columns`."""
         with source.file(table) as file:
-            found = opened(read_dense(file, table.header, table.index, source.layout), "matrix")
-        size, width = self.secrets.size, columns.size
-        if found.values.shape[1] != width or not (any_rows or len(found.values) == size):
+            found = read_dense(file, table.header, table.index, source.layout)
+        size, width, (height, found_width) = self.secrets.size, columns.size, np.shape(found)
+        if found_width != width or not (any_rows or height == size):
             raise source.error(
                 "",
                 "has the wrong shape",
-                value=found.values.shape,
+                value=(height, found_width),
                 bound=f"{'any number of' if any_rows else size} rows and {width} columns, like the domain",
             )
         labels = self.secrets.labels
         # The rows of errors are estimates, whose order does not matter.
-        rows = None if any_rows and set(found.rows) != set(labels) else labels
-        with source.keys({"matrix": "", "distances": ""}), withholding_values():
-            return distances.matrix(named(found, "matrix", rows, columns.labels))
+        rows = None if any_rows and set(getattr(found, "rows", ())) != set(labels) else labels
+        with source.keys({"matrix": "", "distances": ""}):
+            ordered = match_names(found, "matrix", rows, columns.labels)
+            with withholding_values():
+                return distances.matrix(ordered)
 
     def margin(self, table: Any) -> float:
         """Return a bound on the rounding error of a named distance between the secrets; 0 for other distances."""

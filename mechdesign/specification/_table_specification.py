@@ -37,12 +37,16 @@ import numpy as np
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import InputError, SpecificationError
 from mechdesign.base._locks import WAIT_S
-from mechdesign.base._names import named
 from mechdesign.base._values import cached_property
 from mechdesign.certify._texts import require_plain, require_plain_texts
+<<<<<<< HEAD
 from mechdesign.data.matrices import read_dense
 from mechdesign.data.table import Table as DataTable
 from mechdesign.data.table import read_table
+=======
+from mechdesign.data._text import column_text, has_columns, read_rows
+from mechdesign.data.matrices import match_names, read_dense
+>>>>>>> 0065975d (audit, attack, sample, leakage, budget: no options about the layout of files; matrices have --header and --index, and names are matched with labels)
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.model._grammar import FilesTable, MatrixFile, Table, says
@@ -218,7 +222,7 @@ class WorkloadTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", t
                 return marginals(domain, self.marginals or []).using(self.strategy, self.tolerance)
         with (source / "matrix").file(self.matrix) as file:
             found = read_dense(file, self.matrix.header, self.matrix.index, source.layout)
-            rows = named(found, "matrix", None, list(map(str, value_names(domain))))
+            rows = match_names(found, "matrix", None, list(map(str, value_names(domain))))
         return MatrixQueries(rows).using(self.strategy, self.tolerance)
 
 

@@ -26,7 +26,7 @@ def _files(_in_an_empty_folder: None) -> None:
     np.savetxt("B.csv", MILD, delimiter=",")
     np.save("F.npy", OTHER)
     sparse.save_npz("S.npz", sparse.csr_array(OTHER))
-    write("# identity\n1;0\n\n0;1\n", "I.csv")
+    write("1,0\n0,1\n", "I.csv")
 
 
 # --- leakage ---
@@ -155,13 +155,13 @@ def test_wrong_usage() -> None:
             f"leakage zeros.csv {many}": "backward (zeros.csv): has no known row",
             f"leakage half.csv {many}": "backward (half.csv)[0]: does not sum to 1; must be",
             f"leakage word.csv {many}": "word.csv, line 2",
-            f"leakage text.csv {many}": "text.csv, line 1: is a header; found 2 texts",
+            f"leakage text.csv {many}": "text.csv, line 1: holds texts; must be numbers, as below. If it names the columns",
             f"leakage ragged.csv {many}": "ragged.csv, line 2: has the wrong number of fields",
-            f"leakage empty.csv {many}": "empty.csv: is empty; must be at least one line of numbers",
+            f"leakage empty.csv {many}": "empty.csv: contains no numbers",
             f"leakage none.csv {many}": "none.csv: cannot be opened (No such file or directory)",
             f"leakage . {many}": "cannot be opened (Is a directory)",
-            f"leakage x.npy {many}": "x.npy: is not a NumPy file",
-            f"leakage x.npz {many}": "x.npz: is not a sparse matrix of SciPy",
+            f"leakage x.npy {many}": "x.npy: is damaged",
+            f"leakage x.npz {many}": "x.npz: is damaged",
             f"leakage B.csv {many} --plot p.xyz": "--plot: has an unknown suffix; found 'p.xyz'",
             f"leakage B.csv {many} -o a.svg --plot ./a.svg": "--plot: is the file of --output",
             f"leakage B.csv {many} -o B.csv/t.csv": "cannot be",

@@ -255,18 +255,30 @@ def test_a_secret_on_the_command_line_is_a_label_where_labels_are_numbers(design
 
 
 def test_an_attacker_s_prior_is_matched_by_labels(designed):
-    Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n3,1\n")
-    Path("order.csv").write_text("probability\n1\n1\n1\n97\n")
-    matched, taken = (run("attack", designed, "--prior", name, "--json") for name in ("prior.csv", "order.csv"))
-    assert matched.stdout == taken.stdout
-    assert "by the column house" in " ".join(matched.stderr.split())
-    assert "matched with the secrets in order" in " ".join(taken.stderr.split())
-    other = run("attack", designed, "--prior", "prior.csv", "--label", "", "--json")
-    assert other.stdout != matched.stdout
-    Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n9,1\n")
-    refused = run("attack", designed, "--prior", "prior.csv")
-    assert refused.exit_code == 2
-    assert "column house" in " ".join(refused.stderr.split())
+    for name, text in {
+        "prior.csv": "label,weight\n0,97\n1,1\n2,1\n3,1\n",
+        "more.csv": "weight,size,label\n1,5,1\n97,6,0\n1,7,2\n1,8,3\n",
+        "order.csv": "weight\n1\n1\n1\n97\n",
+    }.items():
+        Path(name).write_text(text)
+    for command in ("attack", "audit"):
+        found = {
+            run(command, designed, "--prior", f"{name}.csv", "--json").stdout for name in ("prior", "more", "order")
+        }
+        assert len(found) == 1
+        for text, words in {
+            "label,weight\n0,97\n1,1\n2,1\n9,1\n": "line 5, column label: is not the label of a secret",
+            "label,weight\n0,97\n1,1\n2,1\n2,1\n": "line 5, column label: repeats '2'",
+            "label,weight\n0,97\n1,1\n2,1\n": "has no row for '3'",
+            "weight\n97\n1\n2\n": "has another number of rows; found 3; must be 4",
+            "house,weight\n0,97\n1,1\n2,1\n3,1\n": "has no column 'label'",
+            "label,count\n0,97\n1,1\n2,1\n3,1\n": "has no column 'weight'",
+            "label;weight\n0;97\n1;1\n2;1\n3;1\n": "pd.read_csv(",
+            "weight\n97\n1\n1\n-2\n": "is negative",
+        }.items():
+            Path("wrong.csv").write_text(text)
+            refused = run(command, designed, "--prior", "wrong.csv")
+            assert (refused.exit_code, words in " ".join(refused.stderr.split())) == (2, True), (words, refused.stderr)
 
 
 def test_a_channel_with_labels_is_audited_in_the_order_of_the_specification():
@@ -283,9 +295,9 @@ def test_a_channel_with_labels_is_audited_in_the_order_of_the_specification():
     assert found[0].exit_code == 0
     assert found[0].stdout == found[1].stdout
     for wrong, words in (
-        ("ABD", "is not a label of the specification"),
-        ("ABB", "several rows"),
-        ("AB", "a row for each secret"),
+        ("ABD", "has a name that is no label"),
+        ("ABB", "has a name more than once; found 'B'"),
+        ("AB", "lacks a label; found 'C'"),
     ):
         Path("c.csv").write_text("secret,A,B,C\n" + "".join(f"{name},{rows.get(name, rows['C'])}\n" for name in wrong))
         refused = run("audit", "c.csv", "--spec", "spec.toml")
@@ -293,12 +305,9 @@ def test_a_channel_with_labels_is_audited_in_the_order_of_the_specification():
         assert words in " ".join(refused.stderr.split())
 
 
-def test_edges_and_weights_of_an_audit_name_labels_where_these_are_numbers(designed):
+def test_edges_of_an_audit_name_labels_where_these_are_numbers(designed):
     Path("edges.csv").write_text("3,2\n")
     found = run("audit", designed, "--graph", "edges.csv", "--json", "--no-optimum")
     assert '"pair": [\n      0,\n      1\n' in found.stdout or '"pair": [\n      1,\n      0\n' in found.stdout
     Path("edges.csv").write_text("3,4\n")
     assert "not read as an index" in " ".join(run("audit", designed, "--graph", "edges.csv").stderr.split())
-    Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n3,1\n")
-    said = run("audit", designed, "--prior", "prior.csv", "--no-optimum", "--json").stderr
-    assert "by the column house" in " ".join(said.split())
