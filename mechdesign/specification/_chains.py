@@ -10,12 +10,7 @@ from scipy import sparse
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError, InputWarning, withholding_values
 from mechdesign.base._warnings import warn
-<<<<<<< HEAD
-from mechdesign.data.matrices import read_dense
-=======
-from mechdesign.data._states import Steps
 from mechdesign.data.matrices import match_names, read_dense
->>>>>>> 0065975d (audit, attack, sample, leakage, budget: no options about the layout of files; matrices have --header and --index, and names are matched with labels)
 from mechdesign.data.resampling import Sampling, seconds_text
 from mechdesign.data.trajectories import Times, Visits
 from mechdesign.graphs import _builders as graphs

@@ -39,14 +39,9 @@ from mechdesign.base._errors import InputError, SpecificationError
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
 from mechdesign.certify._texts import require_plain, require_plain_texts
-<<<<<<< HEAD
-from mechdesign.data.matrices import read_dense
+from mechdesign.data.matrices import match_names, read_dense
 from mechdesign.data.table import Table as DataTable
 from mechdesign.data.table import read_table
-=======
-from mechdesign.data._text import column_text, has_columns, read_rows
-from mechdesign.data.matrices import match_names, read_dense
->>>>>>> 0065975d (audit, attack, sample, leakage, budget: no options about the layout of files; matrices have --header and --index, and names are matched with labels)
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.model._grammar import FilesTable, MatrixFile, Table, says

@@ -98,7 +98,7 @@ def test_wrong_usage() -> None:
             "audit r.csv --points one.csv --distance euclidean": "does not have a place for each row of the channel",
             "audit r.csv --points two.csv --distance euclidean": "two.csv, line 1: holds texts",
             "audit r.csv --points degrees.csv --distance haversine": "ive --spec",
-            "audit percent.csv --distance hamming": "found 100;",
+            "audit percent.csv --distance hamming": "does not sum to 1",
             "audit logarithms.csv --distance hamming": "logarithms",
         }
     )
@@ -159,9 +159,10 @@ def test_named_distances_are_matched_with_the_labels_of_the_channel() -> None:
     assert audited("town", "sorted.csv", names=("--header", "ignore", "--index", "ignore"))["epsilon"] > 1.5
 
 
-def audited(
-    channel: str, distance: str, *more: str, names: tuple[str, ...] = ("--header", "--index")
-) -> dict[str, Any]:
+NAMED = ("--header", "--index")
+
+
+def audited(channel: str, distance: str, *more: str, names: tuple[str, ...] = NAMED) -> dict[str, Any]:
     return json.loads(well("audit", channel, "--distance", distance, *more, *names, "--json", "--no-optimum").stdout)
 
 
@@ -182,8 +183,8 @@ def test_other_names_are_refused() -> None:
             f"audit town --distance euclidean --points places.csv {given}": "has a name that is no label",
             "audit town --distance sorted.csv --header": "sorted.csv, line 2: begins with a text",
             "audit town --distance sorted.csv --index": "sorted.csv, line 1: holds texts",
-            "audit town --distance sorted.csv --header --index ignore": "and its rows have no names",
-            "audit town --distance sorted.csv --header ignore --index": "and its columns have no names",
+            "audit town --distance sorted.csv --header --index ignore": "but its rows have none",
+            "audit town --distance sorted.csv --header ignore --index": "but its columns have none",
             "audit town --distance sorted.csv --header maybe": "'maybe' is not one of",
             f"audit laplace.npy --distance sorted.csv {given}": "has a name that is no label",
             "audit foreign.csv --spec town.toml --header --index --weights": "has a name that is no label",

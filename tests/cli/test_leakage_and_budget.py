@@ -155,7 +155,7 @@ def test_wrong_usage() -> None:
             f"leakage zeros.csv {many}": "backward (zeros.csv): has no known row",
             f"leakage half.csv {many}": "backward (half.csv)[0]: does not sum to 1; must be",
             f"leakage word.csv {many}": "word.csv, line 2",
-            f"leakage text.csv {many}": "text.csv, line 1: holds texts; must be numbers, as below. If it names the columns",
+            f"leakage text.csv {many}": "text.csv, line 1: holds texts",
             f"leakage ragged.csv {many}": "ragged.csv, line 2: has the wrong number of fields",
             f"leakage empty.csv {many}": "empty.csv: contains no numbers",
             f"leakage none.csv {many}": "none.csv: cannot be opened (No such file or directory)",

@@ -274,7 +274,7 @@ def test_an_attacker_s_prior_is_matched_by_labels(designed):
             "house,weight\n0,97\n1,1\n2,1\n3,1\n": "has no column 'label'",
             "label,count\n0,97\n1,1\n2,1\n3,1\n": "has no column 'weight'",
             "label;weight\n0;97\n1;1\n2;1\n3;1\n": "pd.read_csv(",
-            "weight\n97\n1\n1\n-2\n": "is negative",
+            "weight\n97\n1\n1\n-2\n": "counts[3]: is not accepted",
         }.items():
             Path("wrong.csv").write_text(text)
             refused = run(command, designed, "--prior", "wrong.csv")

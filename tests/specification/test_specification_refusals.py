@@ -52,8 +52,16 @@ WHOLE = [
     (document(cost=EUCLIDEAN, rest="observables.line = 3"), "cost.distance", "dimensions"),
     (document(cost=EUCLIDEAN, rest="observables.points = [[0, 0]]"), "cost.distance", "another unit"),
     (document(cost=EUCLIDEAN, rest="observables.labels = ['x']"), "cost.distance", "labels only"),
-    (document("domain.line = 2", cost="cost.matrix = { path = 'negative.csv' }"), "cost.matrix[1,0]", "must be a number >= 0"),
-    (document("domain.line = 2", cost="cost.matrix = { path = 'nan.csv' }"), "cost.matrix[0,0]", "must be a number >= 0"),
+    (
+        document("domain.line = 2", cost="cost.matrix = { path = 'negative.csv' }"),
+        "cost.matrix[1,0]",
+        "must be a number >= 0",
+    ),
+    (
+        document("domain.line = 2", cost="cost.matrix = { path = 'nan.csv' }"),
+        "cost.matrix[0,0]",
+        "must be a number >= 0",
+    ),
     (document("domain.line = 2", cost="cost.matrix = { path = 'inf.csv' }"), "cost.matrix", "finite"),
     (document(cost="cost.graph = { neighbours = 4 }", rest="observables.line = 2"), "cost.graph", "secrets only"),
     (document(privacy="[privacy]\nkind = 'metric'"), "privacy", "Write [[privacy]] instead of [privacy]"),
