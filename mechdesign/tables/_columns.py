@@ -12,7 +12,7 @@ from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
 
 # Usual names of columns of counts.
-_COUNTS = ("count", "counts", "proportion", "n", "freq", "frequency", "size")
+_COUNTS = ("count", "counts", "proportion", "n", "freq", "frequency", "len", "size")
 
 _TABLE = "a table with named columns, an array with a column per attribute, a list of tuples, or one attribute's values"
 

@@ -116,9 +116,17 @@ def _read_counts(domain: Domain, counts: Any) -> Integers:
 
 
 def _are_numbers_of_rows(domain: Domain, counts: Any, names: tuple[Any, ...]) -> bool:
-    """Return whether names are 0, 1, … in order and cannot be values, because no value of the domain is a number."""
-    unnamed = getattr(getattr(counts, "index", None), "name", None) is None
-    return unnamed and names == tuple(range(len(names))) and not any(each.numeric for each in domain.attributes)
+    """Return whether names are 0, 1, … in order and no values, because no value of the domain is a number."""
+    if getattr(getattr(counts, "index", None), "name", None) is not None or names != tuple(range(len(names))):
+        return False
+    if len(domain.names) == 1 and set(names) == set(values := domain.attributes[0].values) and names != tuple(values):
+        raise InputError(
+            "counts",
+            "are named 0, 1, …, and so are the values, in another order",
+            bound="counts whose index is named like the attribute, or an array in the order of the values",
+            remedy="name the index with rename_axis(), or drop it with to_numpy()",
+        )
+    return not any(each.numeric for each in domain.attributes)
 
 
 def _levels(domain: Domain, counts: Any) -> list[int]:

@@ -18,7 +18,8 @@ from mechdesign.errors import InputError, LedgerError
 from mechdesign.leakage.accounting import begin_ledger, check_folders
 
 TABLE = "age\n3\n4\n"
-SPECIFICATION = """table.person = false\ndomain.attributes.age = {{ range = [0, 9] }}
+SPECIFICATION = """table.person = false
+domain.attributes.age = {{ range = [0, 9] }}
 policy.kind = "full"
 release = {{ kind = "histogram", epsilon = 1 }}
 ledger = {{ path = "{path}"{budget} }}
