@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError, withholding_values
-from mechdesign.base._names import Named
+from mechdesign.base._names import Named, Names
 from mechdesign.base._warnings import collect_warnings, suppress_warnings
 from mechdesign.cli._console import say_note, say_warning
 from mechdesign.data.matrices import Declared, match_names, read_given
@@ -24,11 +24,12 @@ def losses(
 ) -> list[LossFunction | None]:
     """Return the loss function of the matrix in each file, or None without a file; errors name argument and file.
 
-    Named columns are taken in the order of the rows.
+    Rows and columns with names are taken in the order of the first named rows.
     """
     from mechdesign.leakage._loss import LossFunction
 
     found: list[LossFunction | None] = []
+    states: Names = ()
     for name, path in files.items():
         if path is None:
             found.append(None)
@@ -36,7 +37,8 @@ def losses(
         matrix = read_given(path, header, index)
         with withholding_values():
             if isinstance(matrix, Named):
-                matrix = match_names(matrix, f"{name} ({path})", matrix.rows, matrix.rows)
+                states = states or matrix.rows
+                matrix = match_names(matrix, f"{name} ({path})", states, states)
             loss = LossFunction(matrix, path=f"{name} ({path})")
         found.append(loss)
         if loss.cached:

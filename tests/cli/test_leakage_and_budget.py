@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sparse
 from cli_examples import assert_wrong_usage, flat, well, write
 
+import mechdesign as md
 from mechdesign import leakage
 from mechdesign.cli._console import at_most
 
@@ -122,6 +123,36 @@ def test_a_row_of_zeros_may_be_any_row_and_is_counted() -> None:
         assert "1 of 3 rows are zeros" in flat(found.stderr)
         assert json.loads(found.stdout)["constant"] == leakage.constant_budget(1.0, forward=matrix)
     assert "rows are zeros" not in well("leakage", "B.csv", "--epsilon", "0.1", "--steps", "2").stderr
+
+
+def test_names_of_both_directions_are_matched() -> None:
+    forward = np.array([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.25, 0.25, 0.5]])
+    chain = md.MarkovChain(forward)
+    backward = chain.reverse(chain.stationary()).matrix
+    order = [2, 0, 1]
+    for name, matrix, places in (("b.csv", backward, [0, 1, 2]), ("f.csv", forward, order)):
+        lines = ["," + ",".join("abc"[place] for place in places)]
+        lines += ["abc"[row] + "," + ",".join(map(repr, matrix[row, places].tolist())) for row in places]
+        write("\n".join(lines) + "\n", name)
+    line = (
+        "leakage",
+        "b.csv",
+        "--epsilon",
+        "0.1",
+        "--steps",
+        "3",
+        "--forward",
+        "f.csv",
+        "--header",
+        "--index",
+        "--json",
+    )
+    found = well(*line)
+    assert "warning" not in found.stderr
+    expected = leakage.temporal([0.1] * 3, backward, forward)
+    np.testing.assert_allclose(json.loads(found.stdout)["temporal"], expected, rtol=1e-14)
+    write(Path("f.csv").read_text().replace("a", "d"), "f.csv")
+    assert_wrong_usage({" ".join(line): "forward (f.csv)"})
 
 
 # --- wrong usage ---
