@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_integer, as_list, require_kind
 from mechdesign.base._errors import InputError, Shown
+from mechdesign.data.labels import Names
 from mechdesign.model._domain import BoundingBox, Domain
-from mechdesign.model._locate import INTERCHANGED, interval, wrap_longitudes
+from mechdesign.model._locate import INTERCHANGED, PLANE, interval, locate, wrap_longitudes
 
 Times = NDArray[np.datetime64]
 
@@ -251,3 +253,60 @@ def _all_outside(traces: Sequence[Trajectory], box: BoundingBox) -> InputError:
     if swapped.mean() > 0.5:
         problem, remedy = f"{problem}: {INTERCHANGED}", "exchange the names of the two columns"
     return InputError("traces", problem, bound=f"within {box}", remedy=remedy)
+
+
+def as_states(trace: Sequence[object] | NDArray[Any], domain: Domain) -> Integers:
+    """Return the state of each step of a trace, as indices into a domain.
+
+    Args:
+        trace: A list of indices (integers) or labels (strings), or an array of places (steps, 2) with x and y in the
+            unit of the domain. A place belongs to its cell in a grid, or to the nearest member of another domain.
+        domain: The states.
+
+    Returns:
+        Indices, int64 of shape (steps,).
+
+    Raises:
+        InputError: A state is unknown, or a place is outside the domain; the path names the step.
+
+    >>> as_states(["work", "home", 1], Domain.from_labels(["home", "work"])).tolist()
+    [1, 0, 1]
+    """
+    rows = as_list(trace, "trace", "states, coordinates or labels, one for each step")
+    if not rows:
+        raise InputError("trace", "contains no steps", bound="at least one state")
+    if all(isinstance(each, str) or np.ndim(each) == 0 for each in rows):
+        names = Names.of(domain.labels)
+        return np.array([find_state(names, each, f"trace[{step}]") for step, each in enumerate(rows)], dtype=np.int64)
+    find = locator(domain, PLANE, "trace")
+    places = as_floats(rows, "trace", "(steps, 2)")
+    require(np.isfinite(places), places, "trace", "finite numbers")
+    if places.shape[1] != 2:
+        raise InputError("trace", "has the wrong shape", value=places.shape, bound="(steps, 2)")
+    return np.array([find(place, f"trace[{step}]") for step, place in enumerate(places)], dtype=np.int64)
+
+
+def find_state(names: Names, state: Any, path: str) -> int:
+    """Return the position of a state given in Python: an integer is an index, and a string is a label."""
+    if isinstance(state, np.integer) or (isinstance(state, int) and not isinstance(state, bool)):
+        return names.find_position(int(state), path)
+    if isinstance(state, str):
+        return names.find(state, path)
+    raise InputError(path, "is not a secret", bound="a label (string) or an index (integer)")
+
+
+def locator(domain: Domain, axes: tuple[str, str], path: str) -> Callable[[Floats, str], int]:
+    """Return a function that finds the member at a place, whose coordinates are `axes`, for a path in errors."""
+    area = domain.area(axes)
+    if area is None or (area.is_scattered and area.reach is None):
+        bound = "states by label or index, or a domain with these coordinates and at least two places"
+        raise InputError(path, "gives coordinates that the domain does not have", bound=bound)
+
+    def find(place: Floats, path: str) -> int:
+        try:
+            return int(locate(area, (place[:1], place[1:]))[0][0])
+        except InputError as error:
+            remedy = error.remedy or "remove these steps, or use a larger domain"
+            raise InputError(path, error.problem, bound=error.bound, remedy=remedy) from None
+
+    return find

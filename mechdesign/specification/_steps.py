@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base._arrays import Floats, Integers, as_floats, require
-from mechdesign.base._check import as_list
+from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.data.labels import Names
 from mechdesign.data.movement import Fault, LeftOut, Movement, degrees_of, order_in_time, time_faults
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
 from mechdesign.data.table import Layout, Table, read_table
+from mechdesign.data.trajectories import as_states, find_state, locator
 from mechdesign.model._domain import Domain
-from mechdesign.model._locate import DEGREES, PLANE, locate
+from mechdesign.model._locate import DEGREES, PLANE
 from mechdesign.specification._read import Source
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domai
     Raises `InputError` at the line of a wrong row, and `SpecificationError` for a key that `table` at `source` lacks.
     """
     if not isinstance(trace, str | os.PathLike | Mapping) and not hasattr(trace, "columns"):
-        return Steps(_states_in_memory(trace, domain))
+        return Steps(as_states(trace, domain))
     layout = source.layout
     if not isinstance(trace, str | os.PathLike):
         layout = Layout(missing=layout.missing, time_zone=layout.time_zone)
@@ -113,34 +113,46 @@ def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domai
 
 def _columns_of(read: Table, table: ReleaseTable, source: Source) -> tuple[str, list[str]]:
     """Return the form of the states, "state", "degrees" or "plane", and their columns."""
-    place = (table.latitude or "latitude", table.longitude or "longitude")
-    forms = {"state": [table.state or "state"], "degrees": list(place), "plane": ["x", "y"]}
-    declared = ["state"] if table.state else ["degrees"] if table.latitude or table.longitude else list(forms)
-    found = [form for form in declared if set(forms[form]) <= set(read.columns)]
     name = read.name or "trace"
-    if len(found) != 1:
+    for key in ("state", "latitude", "longitude", "time", "user"):
+        if isinstance(column := getattr(table, key), str) and column not in read.columns:
+            raise source.error(key, f"is not a column of {name}", value=column, bound=f"one of {len(read.columns)}")
+    forms = {"state": [table.state or "state"], "plane": ["x", "y"]}
+    forms["degrees"] = [table.latitude or "latitude", table.longitude or "longitude"]
+    places = bool(table.latitude or table.longitude)
+    if table.state and places:
+        raise source.error("state", "cannot be combined with latitude and longitude", value=table.state)
+    possible = ["state"] if table.state else ["degrees"] if places else list(forms)
+    found = [form for form in possible if set(forms[form]) <= set(read.columns)]
+    # A released trace has both, and a label may be the number of another state.
+    labelled = table.state is None and {"state", "label"} <= set(read.columns)
+    if len(found) != 1 or (labelled and not places):
         problem = "gives states in several ways" if found else "has no column of states"
-        remedy = 'name the columns in [release]: state = "COLUMN", or latitude and longitude'
+        remedy = (
+            'set delimiter in [files], or name the columns in [release]: state = "COLUMN", or latitude and longitude'
+        )
         raise InputError(name, problem, bound=_FORMS, remedy=remedy)
-    used = {*forms[found[0]], table.time or "time"}
-    if table.user is True:
-        raise source.error("user", "cannot be true", value=True, bound="a column, or false: all rows are one person's")
-    if table.user is None and set(read.columns) - used:
-        bound = 'user = "COLUMN", or user = false: all rows are one person\'s'
-        raise source.error("user", f"is missing, since {name} has further columns", bound=bound)
-    if isinstance(table.user, str):
-        if table.user not in read.columns:
-            raise InputError(name, f"has no column {table.user!r}", bound="the column that [release] names as user")
-        people = len(set(read.texts(table.user)))
-        if people > 1:
-            bound = "one person: a trace and its budget belong to one person"
-            raise InputError(
-                f"{name}, column {table.user}", "names several people", value=Shown(f"{people} of them"), bound=bound,
-                remedy="release the rows of each person as a separate trace",
-            )  # fmt: skip
     if not len(read):
         raise InputError(name, "contains no steps", bound="at least one row below its header")
+    _require_one_person(read, table.user, {*forms[found[0]], table.time or "time"}, source)
     return found[0], forms[found[0]]
+
+
+def _require_one_person(read: Table, user: str | bool | None, used: set[str], source: Source) -> None:
+    """Raise an error unless all rows are one person's: by a column, as declared, or because no other column exists."""
+    one, name = "a column, or false: all rows are one person's", read.name or "trace"
+    if user is True:
+        raise source.error("user", "cannot be true", value=True, bound=one)
+    if user is None and set(read.columns) - used:
+        raise source.error("user", f"is missing, since {name} has further columns", bound=one)
+    people = len(set(read.texts(user))) if isinstance(user, str) else 1
+    if people > 1:
+        remedy = "release the rows of each person as a separate trace"
+        bound = "one person: a trace and its budget belong to one person"
+        raise InputError(
+            f"{name}, column {user}", "names several people", value=Shown(f"{people} of them"), bound=bound,
+            remedy=remedy,
+        )  # fmt: skip
 
 
 def _values_of(read: Table, form: str, columns: Sequence[str]) -> tuple[Any, list[Fault]]:
@@ -169,51 +181,9 @@ def _located(
 ) -> Integers:
     """Return the states of some rows of a table, as indices into the domain."""
     if form != "state":
-        find = _locator(domain, form, read.name or "trace")
+        find = locator(domain, DEGREES if form == "degrees" else PLANE, read.name or "trace")
         return np.array([find(values[row], read.where(row)) for row in rows], dtype=np.int64)
     names = Names.of(domain.labels)
     if not read.name:
-        return np.array([_find(names, values[row], read.where(row, columns[0])) for row in rows], dtype=np.int64)
+        return np.array([find_state(names, values[row], read.where(row, columns[0])) for row in rows], dtype=np.int64)
     return np.array([names.find_text(values[row], read.where(row, columns[0])) for row in rows], dtype=np.int64)
-
-
-def _states_in_memory(trace: Sequence[object] | NDArray[Any], domain: Domain) -> Integers:
-    """Return the states of a sequence of indices, labels or places (x, y)."""
-    rows = as_list(trace, "trace", "states, coordinates or labels, one for each step")
-    if not rows:
-        raise InputError("trace", "contains no steps", bound="at least one state")
-    if all(isinstance(each, str) or np.ndim(each) == 0 for each in rows):
-        names = Names.of(domain.labels)
-        return np.array([_find(names, each, f"trace[{step}]") for step, each in enumerate(rows)], dtype=np.int64)
-    find = _locator(domain, "plane", "trace")
-    places = as_floats(rows, "trace", "(steps, 2)")
-    require(np.isfinite(places), places, "trace", "finite numbers")
-    if places.shape[1] != 2:
-        raise InputError("trace", "has the wrong shape", value=places.shape, bound="(steps, 2)")
-    return np.array([find(place, f"trace[{step}]") for step, place in enumerate(places)], dtype=np.int64)
-
-
-def _find(names: Names, state: Any, path: str) -> int:
-    """Return the position of a state given in Python: an integer is an index, and a string is a label."""
-    if isinstance(state, np.integer) or (isinstance(state, int) and not isinstance(state, bool)):
-        return names.find_position(int(state), path)
-    if isinstance(state, str):
-        return names.find(state, path)
-    raise InputError(path, "is not a secret", bound="a label (string) or an index (integer)")
-
-
-def _locator(domain: Domain, form: str, path: str) -> Callable[[Floats, str], int]:
-    """Return a function that finds the member at a place, (latitude, longitude) for "degrees", else (x, y)."""
-    area = domain.area(DEGREES if form == "degrees" else PLANE)
-    if area is None or (area.is_scattered and area.reach is None):
-        bound = "states by label or index, or a domain with these coordinates and at least two places"
-        raise InputError(path, "gives coordinates that the domain does not have", bound=bound)
-
-    def find(place: Floats, path: str) -> int:
-        try:
-            return int(locate(area, (place[:1], place[1:]))[0][0])
-        except InputError as error:
-            remedy = error.remedy or "remove these steps, or use a larger domain"
-            raise InputError(path, error.problem, bound=error.bound, remedy=remedy) from None
-
-    return find

@@ -15,13 +15,15 @@ from cli_examples import assert_wrong_usage, leave_pictures_blank, run, well, wr
 import mechdesign as md
 from mechdesign.certify import _bundle as bundle
 from mechdesign.cli import _console as console
-from mechdesign.data._states import read_states
 from mechdesign.data._text import read_columns
 from mechdesign.data.matrices import read_labelled
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.model._origin import Origin
 from mechdesign.report._explorer import _block
 from mechdesign.runs._store import Row, State, read_table, write_table
+from mechdesign.specification._policy import ReleaseTable
+from mechdesign.specification._read import Source
+from mechdesign.specification._steps import read_steps
 from mechdesign.specification._table_specification import parse
 from mechdesign.synthesis import _bundle as sets
 from mechdesign.synthesis import _design as designing
@@ -204,7 +206,9 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
     assert list(read_labelled(tmp_path / "c.csv").rows) == NAMES
     assert md.verify(tmp_path / "city").holds
     (tmp_path / "trace.csv").write_text("state\n" + "\n".join(first[1:-2]) + "\n", encoding="utf-8")
-    assert read_states(tmp_path / "trace.csv", found.problem.secrets).tolist() == list(range(len(NAMES) - 2))
+    assert read_steps(tmp_path / "trace.csv", ReleaseTable(), Source(), found.problem.secrets).states.tolist() == list(
+        range(len(NAMES) - 2)
+    )
     (tmp_path / "c.txt").write_text("user,latitude,longitude\n'=ann,1,-2\n", encoding="utf-8")
     assert md.data.read_checkins(tmp_path / "c.txt")[0].user == "=ann"
     row = Row("k", State.DONE, {"message": "=1+1", "cost": -0.5, "=x": "'a"})

@@ -10,8 +10,7 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.data._states import as_states, read_states
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.errors import SpecificationError
 from mechdesign.specification._specification import parse
 
 LABELS = 'domain.labels = ["A", "B", "C"]\n'
@@ -210,25 +209,6 @@ def test_edges_in_a_file_are_labels_where_these_are_numbers():
     assert sorted(parse("domain.line = 4\n" + UNIFORM + REST + graph).policy.graph.edges) == [(0, 1), (2, 3)]
     with pytest.raises(SpecificationError, match="is not a secret"):
         parse(LABELS + UNIFORM + REST + graph).problem()
-
-
-def test_the_states_of_a_released_trace_are_read_as_they_were_written():
-    houses = md.Domain.from_labels(["3", "2", "1", "0"])
-    # Positions 0 and 3, as in a released trace; without the column of positions these numbers are labels.
-    Path("released.csv").write_text("step,state,label\n0,0,3\n1,3,0\n")
-    assert read_states("released.csv", houses).tolist() == [0, 3]
-    Path("labels.csv").write_text("step,state,label\n0,3,3\n1,0,0\n")
-    assert read_states("labels.csv", houses).tolist() == [0, 3]
-    Path("alone.csv").write_text("state\n0\n3\n")
-    assert read_states("alone.csv", houses).tolist() == [3, 0]
-    assert as_states([0, 3], houses).tolist() == [0, 3]
-    for wrong in ("step,state,label\n0,0,3\n1,2,0\n", "step,state,label\n0,0,3\n1,3,x\n"):
-        Path("wrong.csv").write_text(wrong)
-        with pytest.raises(InputError, match="line 3"):
-            read_states("wrong.csv", houses)
-    # A column of remarks called label is ignored.
-    Path("remarks.csv").write_text("state,label\n3,morning\n0,noon\n")
-    assert read_states("remarks.csv", houses).tolist() == [0, 3]
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
