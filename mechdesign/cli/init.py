@@ -53,11 +53,11 @@ def init(data: Path, target: Path | None, cells: int, anchors: bool, overwrite: 
     """
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.specification._proposal import propose, text_of
-    from mechdesign.specification._recognise import Asked, recognise
+    from mechdesign.specification._recognise import recognise
 
     check_outputs(target, inputs={"DATA": data, "--places": asked["places"]}, overwrite=overwrite)
     try:
-        found = recognise(data, Asked(**asked))
+        found = recognise(data, {name: value for name, value in asked.items() if value is not None})
     except InputError as error:
         # No specification declares the file yet, so that an option takes the place of a key.
         path = re.sub(rf"^({_KEYS})$", _as_option, error.path)

@@ -171,8 +171,8 @@ def _data(found: Found, folder: Path | None) -> Iterator[str]:
         yield _line("user", False, "given by --user: all rows are one person's")
     for name, column in found.columns.items():
         yield _line(name, column, found.how[name])
-    if found.places_path is not None:
-        keys = {"path": _relative(found.places_path, folder), **found.places}
+    if found.places:
+        keys = {**found.places, "path": _relative(Path(found.places["path"]), folder)}
         yield f"places = {{ {', '.join(f'{name} = {_quote(value)}' for name, value in keys.items())} }}"
     if len({trace.user for trace in found.traces}) > 1:
         yield '# only = "…"  # one person instead of all'

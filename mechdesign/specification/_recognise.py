@@ -80,24 +80,8 @@ _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:\s*[ap]m)?", re
 _DAY_S = 86_400
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The options of `mechdesign init` about the data: None if not given, and "" for no column."""
-
-    user: str | None = None
-    latitude: str | None = None
-    longitude: str | None = None
-    time: str | None = None
-    trace: str | None = None
-    places: Path | None = None
-    place: str | None = None
-    key: str | None = None
-    delimiter: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-    time_format: str | None = None
-    time_zone: str | None = None
-    missing: float | None = None
+Asked = Mapping[str, Any]
+"""The options of `mechdesign init` about the data that were given; "" stands for no column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +93,7 @@ class Found:
         traces: The traces.
         layout: The layout of all files.
         columns: The columns by their keys in the table of check-ins; without "user", all rows are one person's.
-        places: The columns of the table of places, by their keys; empty if there is none.
-        places_path: The table of places, or None.
+        places: The path and the columns of the table of places, by their keys; empty if there is none.
         how: For each key, how its value was recognised.
         notes: Sentences about the data.
     """
@@ -120,7 +103,6 @@ class Found:
     layout: Layout
     columns: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
-    places_path: Path | None = None
     how: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -128,14 +110,12 @@ class Found:
 def recognise(path: Path, asked: Asked) -> Found:
     """Recognise a file or a folder, and read it as it will be declared; raise `InputError` for what cannot be told."""
     for name in ("place", "key"):
-        if getattr(asked, name) is not None and asked.places is None:
+        if name in asked and "places" not in asked:
             raise InputError(f"--{name}", "is for a table of places", bound="a column", remedy="name it: --places FILE")
-    given = {name: getattr(asked, name) for name in LAYOUT}
-    layout = Layout(**{name: value for name, value in given.items() if value is not None})
+    layout = Layout(**{name: value for name, value in asked.items() if name in LAYOUT})
     if path.is_dir():
-        for name, value in vars(asked).items():
-            if name != "missing" and value is not None:
-                raise InputError(_option(name), "is for tables, not for a folder of trajectories", bound="no option")
+        for name in asked.keys() - {"missing"}:
+            raise InputError(_option(name), "is for tables, not for a folder of trajectories", bound="no option")
         movement = read_trajectories(path, layout.missing)
         return Found(path, movement.traces, layout, notes=_left_out(movement))
     return _Search(path, asked, layout).found()
@@ -147,18 +127,18 @@ class _Search:
     def __init__(self, path: Path, asked: Asked, layout: Layout) -> None:
         self.path, self.asked, self.layout = path, asked, layout
         self.columns: dict[str, str] = {}
-        self.how = {name: f"given by {_option(name)}" for name, value in vars(asked).items() if value is not None}
+        self.how = {name: f"given by {_option(name)}" for name in asked}
         self.notes: list[str] = []
 
     def found(self) -> Found:
         """Return what was recognised."""
         header = self._header()
         places: dict[str, str] = {}
-        if self.asked.places is None:
+        if "places" not in self.asked:
             self._set(self._coordinates(self.path, header, _names(header, _PLACES)))
             self._check_degrees(self.path, read_table(self.path, self.columns.values(), self.layout), self.columns)
         else:
-            places = self._join(self.asked.places, header)
+            places = self._join(Path(self.asked["places"]), header)
         self._set({"trace": self._one("trace", self.path, header, _names(header, _TRACES))})
         people = self._people(header)
         times = self._times(header)
@@ -166,13 +146,13 @@ class _Search:
         self._choose_people(table, people)
         self._choose_time(table, times)
         by_key = None
-        if self.asked.places is not None:
+        if places:
             text = {name: getattr(self.layout, name) for name in ("delimiter", "decimal", "encoding")}
-            by_key = read_places(self.asked.places, **places, **text)
+            by_key = read_places(places["path"], places["key"], places["latitude"], places["longitude"], **text)
         columns: dict[str, Any] = {"user": None, "places": by_key, **self.columns}
         movement = read_movement(self.path, Columns(**columns), self.layout)
         notes = (*self.notes, *_left_out(movement))
-        return Found(self.path, movement.traces, self.layout, self.columns, places, self.asked.places, self.how, notes)
+        return Found(self.path, movement.traces, self.layout, self.columns, places, self.how, notes)
 
     def _set(self, columns: Mapping[str, str | None]) -> None:
         for name, column in columns.items():
@@ -197,13 +177,13 @@ class _Search:
         for start, kind in _KINDS.items():
             if content[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(start):
                 raise InputError(str(self.path), f"is {kind}", bound="a table of text, or Parquet", remedy=_AS_CSV)
-        if self.asked.encoding is None:
+        if "encoding" not in self.asked:
             self._find_encoding(content)
         try:
             text = content.decode(self.layout.encoding).removeprefix("\ufeff")
             if text.startswith("sep="):
                 raise InputError(f"{self.path}, line 1", "is a remark for Excel (sep=)", remedy="delete the line")
-            if self.asked.delimiter is None:
+            if "delimiter" not in self.asked:
                 self._find_delimiter(text)
             if header := next(_rows(text, self.layout.delimiter), []):
                 return header
@@ -250,7 +230,7 @@ class _Search:
 
     def _one(self, name: str, path: Path, header: Sequence[str], names: Sequence[str], needed: str = "") -> str | None:
         """Return the column that was given for a key, or the only one of `names`; ask if there are several, or none."""
-        given, option = getattr(self.asked, name), f"--{name}"
+        given, option = self.asked.get(name), f"--{name}"
         if given is not None:
             if given not in header and (given or needed):
                 raise InputError(option, f"is not a column of {path}", value=given, bound="a name in its first line")
@@ -271,7 +251,7 @@ class _Search:
                 or [column for column in header if _last(column) in words.split()]
                 or [column for column in header if _is_word(column, axis)]
             )
-            if not columns and getattr(self.asked, name) is None:
+            if not columns and name not in self.asked:
                 problem, remedy = f"names no {name}", f"name the column: --{name} COLUMN"
                 if any(map(_is_number, header)):
                     problem, remedy = "is no header line: it holds numbers", "add a line with the names of the columns"
@@ -294,7 +274,7 @@ class _Search:
         key = self._one("key", path, known, keys, needed="key of a place")
         refers = [key] if key is not None and key in header else _names(header, _PLACES)
         place = self._one("place", self.path, header, refers, needed="key of a place")
-        found = {"key": key, **self._coordinates(path, known, ())}
+        found = {"path": str(path), "key": key, **self._coordinates(path, known, ())}
         self._set({"place": place})
         self.how.setdefault("places", "")
         places = {name: column for name, column in found.items() if column is not None}
@@ -304,7 +284,7 @@ class _Search:
     def _check_degrees(self, path: Path, table: Table, columns: Mapping[str, str]) -> None:
         """Find the decimal sign; refuse columns that hold no degrees between -180 and 180."""
         names = [columns["latitude"], columns["longitude"]]
-        for sign in (".", ",") if self.asked.decimal is None else ():
+        for sign in (".", ",") if "decimal" not in self.asked else ():
             tried = replace(table, layout=replace(self.layout, decimal=sign))
             if all(self._fits(tried.floats(name)[1]) for name in names):
                 if sign == ",":
@@ -323,7 +303,7 @@ class _Search:
 
     def _people(self, header: Sequence[str]) -> list[str]:
         """Return the columns that may be people; ask if there is none that is called so."""
-        if self.asked.user is not None:
+        if "user" in self.asked:
             user = self._one("user", self.path, header, [])
             return [] if user is None else [user]
         free = [column for column in header if column not in self.columns.values()]
@@ -358,7 +338,7 @@ class _Search:
 
     def _times(self, header: Sequence[str]) -> list[str]:
         """Return the columns that may be times: those of one word, else all."""
-        if self.asked.time is not None:
+        if "time" in self.asked:
             time = self._one("time", self.path, header, [])
             return [] if time is None else [time]
         free = [column for column in header if column not in self.columns.values()]
@@ -369,7 +349,7 @@ class _Search:
         """Set the column of times and their form; ask if columns or forms are in doubt."""
         if not names:
             for name in ("time_format", "time_zone"):
-                if getattr(self.asked, name) is not None:
+                if name in self.asked:
                     remedy = "name the column: --time COLUMN"
                     raise InputError(_option(name), "is given without times", bound="a column of times", remedy=remedy)
             self.notes.append("no times are read: points keep the order of the file (--time COLUMN names a column)")
@@ -393,20 +373,20 @@ class _Search:
                 problem, remedy = f"{_listed(list(readable))} may each be the time", "name the column: --time COLUMN"
                 raise InputError(f"{self.path}, line 1", problem, remedy=remedy)
         self._set({"time": first})
-        if self.asked.time_format is None and (form := readable[first][0]) is not None:
+        if "time_format" not in self.asked and (form := readable[first][0]) is not None:
             self._set_layout(f"the form that fits all times in {first}", time_format=form)
 
     def _form(self, table: Table, column: str) -> tuple[str | None, Instants] | None:
         """Return the form that fits all times but those that may be missing, and the times; None if none does."""
-        if self.asked.time_format is not None:
-            return self.asked.time_format, table.times(column)[0]
+        if "time_format" in self.asked:
+            return self.layout.time_format, table.times(column)[0]
         instants, bad = table.times(column)
         if self._fits(bad):
             return None, instants
         sample = [text for text in table.texts(column) if text.strip()][:_SAMPLE_TIMES]
         small = replace(table, columns={column: sample}, lines=None)
         fits: list[tuple[str, Instants, Flags]] = []
-        zoned = self.asked.time_zone not in (None, "UTC")
+        zoned = self.layout.time_zone != "UTC"
         for form in (form for form in _forms(sample) if not (zoned and form.endswith(("UTC", "GMT")))):
             layout = replace(self.layout, time_format=form)
             if sample and not _plausible(*replace(small, layout=layout).times(column)).all():

@@ -18,7 +18,7 @@ from refusals import Mistake, assert_refused
 import mechdesign as md
 from mechdesign.data.table import Layout
 from mechdesign.specification import _recognise as words
-from mechdesign.specification._recognise import Asked, recognise
+from mechdesign.specification._recognise import recognise
 
 START = datetime(2024, 5, 10, 6, tzinfo=UTC)
 PLACES = [(46.951, 7.441), (46.962, 7.452), (46.973, 7.463), (46.984, 7.431)]
@@ -160,7 +160,7 @@ def options_of(made: Made, folder: Path) -> dict[str, Any]:
 
 def test_ten_files_are_recognised_and_read_as_they_are(tmp_path: Path) -> None:
     for made in MADE:
-        found = recognise(made.write(tmp_path), Asked(**options_of(made, tmp_path)))
+        found = recognise(made.write(tmp_path), options_of(made, tmp_path))
         assert dict(found.columns) == made.columns, made.name
         assert asdict(found.layout) == asdict(Layout()) | made.layout, made.name
         assert set(found.how) >= {*made.columns, *made.layout}, made.name
@@ -236,7 +236,7 @@ def write(name: str, header: str, *rows: str, count: int = 30, encoding: str = "
 
 def asking(name: str, text: str, path: str, says: str, **asked: Any) -> Mistake:
     header, *rows = text.split("\n")
-    return Mistake(name, lambda: recognise(write("f.csv", header, *rows), Asked(**asked)), path, says)
+    return Mistake(name, lambda: recognise(write("f.csv", header, *rows), asked), path, says)
 
 
 AT = "46.95,7.44"
@@ -305,7 +305,7 @@ def test_an_option_answers_each_question() -> None:
         ({"user": "device", "time": ""}, {"user": "device"}, None),
         ({"user": "", "time_format": "%m/%d/%Y"}, {"time": "time"}, "%m/%d/%Y"),
     ):
-        found = recognise(path, Asked(**asked))
+        found = recognise(path, asked)
         assert dict(found.columns) == columns | {"latitude": "lat", "longitude": "lon"}, asked
         assert found.layout.time_format == form
         assert len(found.traces) == (1 if asked["user"] in ("", "user") else 2)
@@ -343,7 +343,7 @@ def test_wrong_input() -> None:
         return asking(name, text, path, says, **asked)
 
     def file(name: str, says: str, **asked: Any) -> Mistake:
-        return Mistake(name, lambda: recognise(Path(name), Asked(**asked)), name, says)
+        return Mistake(name, lambda: recognise(Path(name), asked), name, says)
 
     assert_refused(
         [
@@ -355,8 +355,8 @@ def test_wrong_input() -> None:
             file("d.csv", "is a SQLite database"),
             file("zeros.csv", "--encoding utf-16-le"),
             file("shift.csv", "is neither UTF-8 nor windows-1252"),
-            Mistake("empty folder", lambda: recognise(Path("folder"), Asked()), "folder", "contains no"),
-            Mistake("folder", lambda: recognise(Path("folder"), Asked(user="u")), "--user", "is for tables"),
+            Mistake("empty folder", lambda: recognise(Path("folder"), {}), "folder", "contains no"),
+            Mistake("folder", lambda: recognise(Path("folder"), {"user": "u"}), "--user", "is for tables"),
             table("no such column", good, "--user", "is not a column of f.csv", user="nobody"),
             table("no latitude", good, "--latitude", "is not a column", latitude=""),
             table("one column twice", good, "--longitude", "is also the column", latitude="lat", longitude="lat"),
