@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.cli._console import say, say_note
 from mechdesign.synthesis._folders import check_outputs
+
+if TYPE_CHECKING:
+    from mechdesign.specification._recognise import Found
 
 _FILE = click.Path(path_type=Path)
 _KEYS = "delimiter|decimal|encoding|missing|time_format|time_zone"
@@ -72,8 +75,15 @@ def init(data: Path, target: Path | None, cells: int, anchors: bool, overwrite: 
         return
     write_output(target, [text.encode()])
     said = ", ".join(f"{name} {column}" for name, column in found.columns.items()) or "trajectories (.plt)"
-    say_note(f"{data}: {said}; {proposal.inside} points inside the box, {proposal.outside} outside")
+    say_note(f"{data}: {said}; {proposal.inside} points inside the box, {proposal.outside} outside{_times(found)}")
     say(f"{target} is written: read its comments, then run mechdesign design {target} -o DIR")
+
+
+def _times(found: Found) -> str:
+    """Return the first and the last time, which tell whether their form was recognised."""
+    known = [trace.time for trace in found.traces if trace.time is not None]
+    ends = [str(end).replace("T", " ") for end in (min(map(min, known)), max(map(max, known)))] if known else []
+    return f"; times from {' to '.join(ends)} (UTC)" if ends else ""
 
 
 def _as_option(found: re.Match[str]) -> str:
