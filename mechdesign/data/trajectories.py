@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, as_indices, read_only, require
+from mechdesign.base._arrays import Floats, Integers, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_integer, as_list, require_kind
 from mechdesign.base._errors import InputError, Shown
+from mechdesign.base._names import named
 from mechdesign.data.labels import Names
 from mechdesign.model._domain import BoundingBox, Domain
 from mechdesign.model._locate import INTERCHANGED, PLANE, interval, locate, wrap_longitudes
@@ -59,7 +60,7 @@ class Trajectory:
             raise InputError("longitude", "has another length than latitude", value=len(self.longitude), bound=f"{k}")
         as_integer(self.ties, "ties", 0)
         if self.time is not None:
-            if as_array(self.time, "time").dtype.kind in "biuf":
+            if named(self.time, "time", dtype=object).dtype.kind in "biuf":
                 bound = "datetime64: np.array(seconds, dtype='datetime64[s]') of seconds since 1970"
                 raise InputError("time", "contains numbers", bound=bound)
             time = np.array(self.time, dtype="datetime64[s]")

@@ -12,6 +12,7 @@ from scipy.sparse import csgraph
 
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import CorrelationWarning, InputError
+from mechdesign.base._names import order_of
 from mechdesign.base._warnings import warn
 from mechdesign.leakage._loss import LossFunction
 
@@ -200,9 +201,13 @@ def check_directions(backward: Sequence[_Losses], forward: Sequence[_Losses], st
         if (id(before), id(after)) in seen:
             continue
         seen.add((id(before), id(after)))
-        found = before.misfits.get(after.digest)
+        order = order_of(after.names, before.names, "forward") if before.names else None
+        ahead, key = after.matrix, after.digest
+        if order is not None:
+            ahead, key = ahead[order][:, order], f"{key} {order.tolist()}"
+        found = before.misfits.get(key)
         if found is None:
-            found = before.misfits[after.digest] = mismatch(before.matrix, after.matrix)
+            found = before.misfits[key] = mismatch(before.matrix, ahead)
         if found:
             which = f" at step {step}" if len(set(map(id, backward[0]))) > 1 else ""
             warn(

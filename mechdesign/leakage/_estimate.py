@@ -170,7 +170,7 @@ def _initial(initial: Prior | ArrayLike | None, left: Floats, states: Integers, 
     """Return the distribution before a step; raise `InputError` for weight on states without departures."""
     if initial is None:
         return Prior(left / left.sum())
-    given = as_floats(initial, "initial", "(n,)")
+    given = as_floats(initial, "initial", "(n,)", ())
     if len(given) not in (n, len(states)):
         raise InputError("initial", "has the wrong shape", value=given.shape, bound=f"({n},) or ({len(states)},)")
     weight, known = np.zeros(size), np.zeros(size, dtype=bool)

@@ -20,9 +20,10 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base import _cache as caching
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, read_only
+from mechdesign.base._arrays import Floats, Integers, as_floats, read_only
 from mechdesign.base._check import as_path, as_truth
 from mechdesign.base._errors import InputError, SmoothedChainWarning, StateError
+from mechdesign.base._names import Names, named, opened
 from mechdesign.base._warnings import warn
 from mechdesign.leakage._loss_file import RESTORE, lines_in, read_loss, write_loss
 from mechdesign.leakage._support import DensePairs, Line, SparseRows, Support, are_pieces, envelope
@@ -49,7 +50,7 @@ def log_ratio(G: ArrayLike, D: ArrayLike, alpha: ArrayLike) -> Floats:
 
     The arguments broadcast; with u = e^−α and e = 1 − u it is ln(1 + Ge/(De + u)).
     """
-    G, D, alpha = np.broadcast_arrays(*(as_array(values, "values", np.float64) for values in (G, D, alpha)))
+    G, D, alpha = np.broadcast_arrays(*(named(values, "values", dtype=np.float64) for values in (G, D, alpha)))
     u, e = np.exp(-alpha), -np.expm1(-alpha)
     below = D * e + u
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
@@ -84,7 +85,7 @@ def limit_of(G: ArrayLike, D: ArrayLike, rest: ArrayLike, epsilon: float) -> Flo
     A solves DA² + bA − E = 0 with E = e^ε − 1 and b = 1 + D − e^ε Q = rest + D − EQ. For D = 0 it diverges if
     ε ≥ ln(1/Q). An ε that equals this bound up to rounding counts as diverging.
     """
-    G, D, rest = np.broadcast_arrays(*(as_array(values, "values", np.float64) for values in (G, D, rest)))
+    G, D, rest = np.broadcast_arrays(*(named(values, "values", dtype=np.float64) for values in (G, D, rest)))
     if epsilon == 0:
         return np.zeros(G.shape)
     Q = G + D
@@ -167,6 +168,7 @@ class LossFunction:
         cached: Whether the pieces came from the cache.
         misfits: For each digest of a forward correlation, the reason why it does not fit, or an empty text.
         smoothing: The number that was added to each count of a chain.
+        names: The names of the states, if a frame with names of text was given; otherwise empty.
 
     >>> L = LossFunction([[0.8, 0.2], [0.2, 0.8]])
     >>> round(L(1.0), 6)
@@ -190,9 +192,12 @@ class LossFunction:
     _rests: Floats
     _starts: tuple[float, ...]
     smoothing: float = 0.0
+    names: Names = ()
 
     def __init__(self, P: Any, cache: bool | None = None, *, path: str = "P") -> None:
-        matrix = as_transition(P, path, unknown=True)
+        given = P if sparse.issparse(P) else opened(P, path).settled(path)
+        matrix = as_transition(given, path, unknown=True)
+        object.__setattr__(self, "names", getattr(given, "rows", ()))
         keep = matrix.shape[0] >= _SMALLEST_CACHED if cache is None else as_truth(cache, "cache")
         if isinstance(P, MarkovChain) and P.smoothing:
             object.__setattr__(self, "smoothing", P.smoothing)

@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike, DTypeLike
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import (
     Floats,
-    as_array,
     as_indices,
     as_nonnegative,
 )
 from mechdesign.base._check import as_integer, as_list, as_smoothing, rename_path
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import Labels, Named, Names, opened, order_of
 from mechdesign.model._components import label_components
 from mechdesign.model._open_chain import Ends, OpenChain, as_ends, as_rows
-from mechdesign.model._prior import Prior
+from mechdesign.model._prior import Prior, as_prior
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,6 +35,7 @@ class MarkovChain:
         smoothing: The number >= 0 that was added to each count.
         counts: Numbers of observed steps from i to j, (n, n), read-only, or None if the chain was not estimated from
             counts. A reversed chain stores weights instead of counts.
+        names: The names of the states, if a frame with names of text was given; otherwise empty.
 
     >>> MarkovChain.from_traces([[0, 1, 1, 0]], n=2).matrix.tolist()
     [[0.0, 1.0], [0.5, 0.5]]
@@ -43,11 +44,14 @@ class MarkovChain:
     matrix: Floats
     smoothing: float = field(default=0.0, kw_only=True)
     counts: Floats | None = field(default=None, kw_only=True)
+    names: Names = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         """Check that rows are distributions and counts have the same shape, and freeze both."""
-        matrix = as_rows(self.matrix)
+        given = opened(self.matrix, "matrix").settled("matrix")
+        matrix = as_rows(given.values)
         object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "names", self.names or given.rows)
         object.__setattr__(self, "smoothing", as_smoothing(self.smoothing, "smoothing"))
         if self.counts is None:
             if self.smoothing:
@@ -71,7 +75,7 @@ class MarkovChain:
         """
         if not self.smoothing or self.counts is None:
             return self
-        return MarkovChain.from_counts(self.counts, ends="stay")
+        return MarkovChain.from_counts(Named(self.counts, self.names, self.names), ends="stay")
 
     @property
     def size(self) -> int:
@@ -83,6 +87,23 @@ class MarkovChain:
 
     def __len__(self) -> int:
         return self.size
+
+    def arranged(self, labels: Labels, path: str = "matrix") -> MarkovChain:
+        """Return the chain on states in the order of labels, with which its names are matched.
+
+        Args:
+            labels: The labels of the states; empty if they have none.
+            path: The path of the chain, for messages.
+
+        Returns:
+            The chain; this chain itself if it has no names.
+        """
+        order = order_of(self.names, labels, path)
+        if order is None:
+            return self
+        where = np.ix_(order, order)
+        counts = None if self.counts is None else self.counts[where]
+        return MarkovChain(self.matrix[where], smoothing=self.smoothing, counts=counts, names=tuple(labels))
 
     def at(self, step: int) -> MarkovChain:
         """Return the chain for the step from time `step` to `step` + 1, which is always this chain.
@@ -154,11 +175,12 @@ class MarkovChain:
         """
         smoothing = as_smoothing(smoothing, "smoothing")
         ends = as_ends(ends)
-        counts = as_nonnegative(counts, "counts", 2)
+        given = opened(counts, "counts").settled("counts")
+        counts = as_nonnegative(given.values, "counts", 2)
         n = len(counts)
         never_left = np.flatnonzero(counts.sum(axis=1) == 0)
         if never_left.size == 0 or smoothing:
-            return cls(_add_smoothing(counts, smoothing), smoothing=smoothing, counts=counts)
+            return cls(_add_smoothing(counts, smoothing), smoothing=smoothing, counts=counts, names=given.rows)
         if ends == "any":
             raise InputError(
                 "traces",
@@ -168,7 +190,7 @@ class MarkovChain:
             )
         stay = counts.copy()
         stay[never_left, never_left] = 1.0
-        return cls(_add_smoothing(stay, smoothing), counts=counts)
+        return cls(_add_smoothing(stay, smoothing), counts=counts, names=given.rows)
 
     def reverse(self, initial: Prior | ArrayLike) -> MarkovChain:
         """Return the backward chain: the probability of the previous state given the current state, by Bayes' rule.
@@ -187,7 +209,7 @@ class MarkovChain:
         >>> MarkovChain([[0.5, 0.5], [0.0, 1.0]]).reverse([0.5, 0.5]).matrix.round(3).tolist()
         [[1.0, 0.0], [0.333, 0.667]]
         """
-        prior = initial if isinstance(initial, Prior) else Prior(as_array(initial, "initial"))
+        prior = as_prior(initial, "initial", self.names)
         if len(prior) != self.size:
             raise InputError("initial", "has another number of states", value=len(prior), bound=f"{self.size} states")
         joint = prior.probabilities[:, None] * self.matrix
@@ -201,9 +223,9 @@ class MarkovChain:
                 remedy="leave the state out, or give an initial distribution from which it is reached",
             )
         if self.counts is None:
-            return MarkovChain(reversed_rows(joint))
+            return MarkovChain(reversed_rows(joint), names=self.names)
         seen = (prior.probabilities[:, None] * self.unsmoothed().matrix).T
-        return MarkovChain(reversed_rows(joint), smoothing=self.smoothing, counts=seen)
+        return MarkovChain(reversed_rows(joint), smoothing=self.smoothing, counts=seen, names=self.names)
 
     def stationary(self) -> Prior:
         """Return the stationary distribution π = πP, in which transient states have probability zero.
@@ -234,7 +256,7 @@ class MarkovChain:
         states = np.flatnonzero(member == closed[0])
         probabilities = np.zeros(self.size)
         probabilities[states] = _eliminate(self.matrix[np.ix_(states, states)])
-        return Prior(probabilities)
+        return Prior(probabilities, names=self.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,8 +277,7 @@ class VaryingChain:
 
     def __post_init__(self) -> None:
         """Check that there is at least one chain, and that all chains have the same states."""
-        object.__setattr__(self, "chains", tuple(as_list(self.chains, "chains", "a list of Markov chains")))
-        chains = tuple(self.chains)
+        chains = as_list(self.chains, "chains", "a list of Markov chains")
         if not chains:
             raise InputError("chains", "is empty", bound="at least one Markov chain")
         for step, chain in enumerate(chains):
@@ -264,6 +285,7 @@ class VaryingChain:
                 raise InputError(
                     f"chains[{step}]", "is not a Markov chain", value=type(chain).__name__, bound="a MarkovChain"
                 )
+            chains[step] = chain.arranged(chains[0].names, f"chains[{step}]")
             if chain.size != chains[0].size:
                 raise InputError(
                     f"chains[{step}]",
@@ -271,7 +293,7 @@ class VaryingChain:
                     value=chain.size,
                     bound=f"{chains[0].size} states",
                 )
-        object.__setattr__(self, "chains", chains)
+        object.__setattr__(self, "chains", tuple(chains))
 
     @classmethod
     def of(cls, matrices: Iterable[MarkovChain | ArrayLike], cyclic: bool = False) -> VaryingChain:
@@ -285,18 +307,29 @@ class VaryingChain:
             The chain.
         """
         matrices = as_list(matrices, "chains", "a list of Markov chains or matrices")
-        made: list[MarkovChain] = []
-        for step, matrix in enumerate(matrices):
-            try:
-                made.append(matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix")))
-            except InputError as error:
-                raise rename_path(error, f"chains[{step}]", "matrix") from error
-        return cls(tuple(made), cyclic)
+        return cls(tuple(as_chain(matrix, f"chains[{step}]") for step, matrix in enumerate(matrices)), cyclic)
 
     @property
     def size(self) -> int:
         """Return the number n of states."""
         return self.chains[0].size
+
+    @property
+    def names(self) -> Names:
+        """The names of the states, if they have any."""
+        return self.chains[0].names
+
+    def arranged(self, labels: Labels, path: str = "matrix") -> VaryingChain:
+        """Return the chain on states in the order of labels, with which its names are matched.
+
+        Args:
+            labels: The labels of the states; empty if they have none.
+            path: The path of the chain, for messages.
+
+        Returns:
+            The chain.
+        """
+        return VaryingChain(tuple(chain.arranged(labels, path) for chain in self.chains), self.cyclic)
 
     def __len__(self) -> int:
         return len(self.chains)
@@ -320,6 +353,18 @@ class VaryingChain:
                 bound=f"a matrix for step {step}, counted from 0",
             )
         return self.chains[step]
+
+
+def as_chain(given: MarkovChain | ArrayLike, path: str = "matrix") -> MarkovChain:
+    """Return a Markov chain, or the chain with a given transition matrix; errors name the path.
+
+    >>> as_chain([[1.0]])
+    MarkovChain(1 states)
+    """
+    try:
+        return given if isinstance(given, MarkovChain) else MarkovChain(given)  # type: ignore[arg-type]
+    except InputError as error:
+        raise rename_path(error, path, "matrix") from error
 
 
 def chain_of(
@@ -389,10 +434,9 @@ def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain
     if isinstance(matrix, OpenChain) and s > 0:
         # Smoothing makes an unknown row uniform. Its counts stay zero, so the unsmoothed chain never leaves its state.
         return MarkovChain(_add_smoothing(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
-    chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix"))
-    if chain.counts is None or not s:
-        return MarkovChain(_add_smoothing(chain.matrix, s), smoothing=chain.smoothing, counts=chain.counts)
-    return MarkovChain(_add_smoothing(chain.matrix, s), smoothing=max(s, chain.smoothing), counts=chain.counts)
+    chain = as_chain(matrix)
+    smoothing = chain.smoothing if chain.counts is None or not s else max(s, chain.smoothing)
+    return MarkovChain(_add_smoothing(chain.matrix, s), smoothing=smoothing, counts=chain.counts, names=chain.names)
 
 
 def _add_smoothing(weights: Floats, smoothing: float) -> Floats:

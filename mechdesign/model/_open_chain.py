@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_amounts
 from mechdesign.base._errors import InputError, Total
+from mechdesign.base._names import Names, opened
 
 Ends = Literal["any", "stay"]
 
@@ -30,6 +31,7 @@ class OpenChain:
         matrix: Float64 of shape (n, n), read-only: a row of zeros for each state without observed steps, and a
             distribution for each other state. Steps leave a state in a forward matrix, and enter it in a backward
             matrix.
+        names: The names of the states, if a frame with names of text was given; otherwise empty.
 
     Raises:
         InputError: No row is unknown, all rows are unknown, or a known row is not a distribution.
@@ -39,10 +41,13 @@ class OpenChain:
     """
 
     matrix: Floats
+    names: Names = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         """Check the known rows, and freeze the matrix."""
-        object.__setattr__(self, "matrix", as_rows(self.matrix, unknown=True))
+        given = opened(self.matrix, "matrix").settled("matrix")
+        object.__setattr__(self, "matrix", as_rows(given.values, unknown=True))
+        object.__setattr__(self, "names", self.names or given.rows)
 
     @property
     def unknown(self) -> Integers:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base._arrays import Integers, as_array, as_indices
+from mechdesign.base._arrays import Integers, as_indices
 from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 
 # Usual names of columns of counts.
 _COUNTS = ("count", "counts", "proportion", "n", "freq", "frequency", "len", "size")
@@ -160,7 +161,7 @@ def _column(data: Any, name: str, present: tuple[Any, ...]) -> Any:
     if isinstance(column, Mapping | str | bytes) or not hasattr(column, "__len__"):
         bound = "a list, an array or a series with the value of each record"
         raise InputError(f"data[{name!r}]", "is not a column", value=type(column).__name__, bound=bound)
-    return column if isinstance(column, list | tuple) else as_array(column, f"data[{name!r}]")
+    return column if isinstance(column, list | tuple) else named(column, f"data[{name!r}]", dtype=object)
 
 
 def _transpose(rows: list[Any] | tuple[Any, ...], names: tuple[str, ...]) -> list[Any]:

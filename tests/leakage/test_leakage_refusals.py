@@ -33,7 +33,7 @@ MATRICES: dict[str, Any] = {
     "not square": ([[0.5, 0.5]], "P", "is not a square matrix"),
     "a vector": ([0.5, 0.5], "P", "has 1 axes"),
     "not a number": ([[math.nan, 1.0], [0.5, 0.5]], "P[0,0]"),
-    "texts": ([["a", "b"], ["c", "d"]], "P", "is not an array of real numbers"),
+    "texts": ([["a", "b"], ["c", "d"]], "P", "holds <"),
     "empty": (np.zeros((0, 0)), "P"),
 }
 UNKNOWN: dict[str, Any] = {
