@@ -181,7 +181,7 @@ def test_a_trace_repeats_the_numbers_of_its_steps() -> None:
         'release = { transition = { neighbours = 8 } }\nledger = { path = "l.json", epsilon = 5 }\n'
     )
     Path("s.toml").write_text(specification)
-    Path("t.csv").write_text("0\n1\n1\n")
+    Path("t.csv").write_text("state\n0\n1\n1\n")
     well("release", "s.toml", "t.csv", "-o", "out")
     entries = md.Ledger(path="l.json").entries
     assert json.loads(Path("out/release.json").read_text())["entries"] == [entry.number for entry in entries]

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("blank_pictures")
 def _files(_in_an_empty_folder: None) -> None:
     write(SPECIFICATION, "a.toml")
     write(WALK, "walk.toml")
-    write("0\n1\n4\n", "t.csv")
+    write("state\n0\n1\n4\n", "t.csv")
 
 
 def release(*more: object) -> Result:

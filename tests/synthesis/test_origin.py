@@ -26,7 +26,7 @@ title = "Two by two"
 [domain]
 grid = { columns = 2, rows = 2, south = 40.70, west = -74.02, north = 40.78, east = -73.93 }
 [prior]
-checkins = { path = "c.csv", only = "u1" }
+checkins = { path = "c.csv", user = "user", only = "u1" }
 smoothing = 0.5
 [cost]
 distance = "euclidean"
