@@ -237,7 +237,7 @@ def chains() -> Iterator[tuple[Any, ...]]:
         "foursquare": (40.55, 40.99, -74.05, -73.7),
         "gowalla": (30.1, 30.6, -98.0, -97.5),
     }
-    chain = ({}, {"smoothing": 0.01}, {"ends": "mixture"}, {"border": "state"})
+    chain = ({"ends": "stay"}, {"smoothing": 0.01}, {"ends": "any"}, {"border": "state", "ends": "stay"})
     for number in range(20):
         source, shape = list(boxes)[number % 3], (3 + number % 4, 4 + number % 3)
         every = 300 if source == "geolife" and number % 2 else None

@@ -59,7 +59,7 @@ def test_what_stands_in_a_release_otherwise_is_found(monkeypatch: pytest.MonkeyP
         return found
 
     monkeypatch.setattr(ReleaseSpecification, "release", leaky)
-    outcome, differences = compared(some(table_case, 6, "histogram"))
+    outcome, differences = compared(some(table_case, 7, "histogram"))
     assert outcome == "answered"
     assert {each.split(":")[0] for each in differences} >= {"stdout", "released/report.html"}
 

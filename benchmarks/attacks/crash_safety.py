@@ -59,6 +59,7 @@ release = { transition = { neighbours = 8 } }
 WALK = "0\n1\n4\n"
 TABLE = "age\n" + "3\n1\n7\n" * 20
 DATABASE = """
+table.person = false
 domain.attributes.age = { range = [0, 9] }
 policy = { kind = "threshold", theta = 1 }
 release = { kind = "ranges", epsilon = "1/1000", ranges = [[0, 2], [3, 9]] }

@@ -38,12 +38,14 @@ from mechdesign.certify import _archive as archive
 from mechdesign.certify import _bundle as bundle
 from mechdesign.data._matrices import read_matrix
 from mechdesign.data._movement import read_checkins, read_plt
-from mechdesign.data._states import read_states
 from mechdesign.data.budgets import read_budgets
 from mechdesign.data.trajectories import to_grid
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage.accounting import Ledger
+from mechdesign.specification._policy import ReleaseTable
+from mechdesign.specification._read import Source
 from mechdesign.specification._specification import Specification, parse, read_spec
+from mechdesign.specification._steps import read_steps
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
@@ -136,7 +138,7 @@ def targets() -> dict[str, Target]:
         "edges.csv": "source,target\nhome,work\nwork,gym\n",
         "checkins.csv": "user,latitude,longitude,time\nu,40.0,116.3,2008-10-23T02:53:04Z\nv,39.95,116.4,1224730384\n",
         "states.csv": "state\nhome\n1\ngym\n",
-        "degrees.csv": "time,lat,lon\n0,40.0,116.3\n1,39.95,116.4\n",
+        "degrees.csv": "time,latitude,longitude\n2026-01-01,40.0,116.3\n2026-01-02,39.95,116.4\n",
         "budgets.csv": "step,epsilon\n0,0.5\n1,1e-3\n2,0\n",
         "user.plt": "Geolife\nWGS 84\nAltitude\nReserved\n0,2,255\n0\n40.0,116.3,0,492,39744.1,2008-10-23,02:53:04\n"
         "39.98,116.31,0,492,39744.2,2008-10-23,02:53:10\n",
@@ -184,9 +186,15 @@ def targets() -> dict[str, Target]:
         "npz": Target(only("sparse.npz"), ("sparse.npz",), lambda f: read_matrix(f / "sparse.npz")),
         "plt": Target(only("user.plt"), ("user.plt",), lambda f: to_grid(read_plt(f), city)),
         "budgets": Target(only("budgets.csv"), ("budgets.csv",), lambda f: read_budgets(f / "budgets.csv")),
-        "states": Target(only("states.csv"), ("states.csv",), lambda f: read_states(f / "states.csv", domain)),
+        "states": Target(
+            only("states.csv"),
+            ("states.csv",),
+            lambda f: read_steps(f / "states.csv", ReleaseTable(), Source(), domain),
+        ),
         "states in degrees": Target(
-            only("degrees.csv"), ("degrees.csv",), lambda f: read_states(f / "degrees.csv", city)
+            only("degrees.csv"),
+            ("degrees.csv",),
+            lambda f: read_steps(f / "degrees.csv", ReleaseTable(), Source(), city),
         ),
         "accounts": Target(
             {"account.json": states["account.json"]},

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base._check import (
-    rename_path,
-    require_unmasked,
-)
+from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import Labels, named
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -39,58 +37,17 @@ def read_only(array: NDArray[T]) -> NDArray[T]:
     return array
 
 
-def require_aligned(values: Any, path: str) -> None:
-    """Raise `InputError` for a data frame whose rows and columns have the same labels in different orders."""
-    index, columns = _labels_of(values), list(getattr(values, "columns", ()))
-    if index and index != columns and len(index) == len(columns) and set(index) == set(columns):
-        place = next(k for k, pair in enumerate(zip(index, columns, strict=True)) if pair[0] != pair[1])
-        raise InputError(
-            path,
-            f"has its columns in another order than its rows: column {place} is {columns[place]!r}",
-            bound=f"{index[place]!r}, as row {place}",
-            remedy="sort rows and columns in the same order, for example with frame[frame.index]",
-        )
-
-
-def require_order(values: Any, path: str, labels: Sequence[Hashable] = ()) -> None:
-    """Raise `InputError` for a series whose labels are neither 0, 1, … nor `labels` in this order.
-
-    Numbers are taken by position, but ``value_counts()``, for example, sorts by frequency.
-    """
-    index = _labels_of(values)
-    expected = list(labels) or list(range(len(index)))
-    if index in ([], expected, list(range(len(index)))):
-        return
-    place = next((k for k, pair in enumerate(zip(index, expected, strict=False)) if pair[0] != pair[1]), len(expected))
-    bound = f"{expected[place]!r} there" if place < len(expected) else f"{len(expected)} labels"
-    raise InputError(
-        path,
-        f"has labels in another order: label {place} is {index[place]!r}" if place < len(index) else "is short",
-        bound=bound,
-        remedy="sort the series with reindex in the order of the secrets, and pass its to_numpy()",
-    )
-
-
-def _labels_of(values: Any) -> list[Hashable]:
-    """Return the row labels of a pandas series or data frame; an empty list for other values."""
-    index = getattr(values, "index", None)
-    return [] if index is None or callable(index) or not hasattr(values, "to_numpy") else list(index)
-
-
-def as_array(values: Any, path: str, dtype: Any = None) -> NDArray[Any]:
-    """Return `numpy.asarray(values)`; raise `InputError` for masked or misaligned values."""
-    require_unmasked(values, path)
-    require_aligned(values, path)
-    return np.asarray(values, dtype=dtype)
-
-
-def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
+def as_floats(
+    values: ArrayLike, path: str, shape: str, rows: Labels | None = None, columns: Labels | None = None
+) -> Floats:
     """Return a read-only float64 copy of `values`, with -0.0 replaced by 0.0.
 
     Args:
         values: Real numbers; infinities and NaN are accepted.
         path: The path of the argument, for messages.
         shape: The expected shape, such as ``"(n, d)"``; only the number of axes is checked.
+        rows: The labels of the rows, as in `mechdesign.base._names.named`.
+        columns: The labels of the columns.
 
     Returns:
         The array.
@@ -101,18 +58,7 @@ def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
     >>> as_floats([1, 2], "weights", "(n,)")
     array([1., 2.])
     """
-    require_unmasked(values, path)
-    require_aligned(values, path)
-    try:
-        raw = np.asarray(values)
-        if raw.dtype.kind not in "biufO":
-            raise TypeError(f"its type is {raw.dtype}")
-        array = np.array(raw, dtype=np.float64, order="C", copy=True)
-    except InputError as error:
-        # An object in `values` raised this error during its conversion to an array.
-        raise rename_path(error, path, error.path) from error
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(path, f"is not an array of real numbers ({error})", bound=f"of shape {shape}") from error
+    array = np.array(named(values, path, rows, columns), dtype=np.float64, order="C", copy=True)
     axes = len([name for name in shape.strip("()").split(",") if name.strip()])
     if array.ndim != axes:
         raise InputError(path, f"has {array.ndim} axes", value=array.shape, bound=f"an array of shape {shape}")
@@ -129,22 +75,35 @@ def require(good: NDArray[np.bool_], array: NDArray[Any], path: str, bound: str,
     raise InputError(f"{path}[{place}]", "is not accepted", value=array[index].item(), bound=bound, remedy=remedy)
 
 
-def as_amounts(values: ArrayLike, path: str, shape: str, bound: str = "a finite number >= 0") -> Floats:
+def as_amounts(
+    values: ArrayLike,
+    path: str,
+    shape: str,
+    bound: str = "a finite number >= 0",
+    rows: Labels | None = None,
+    columns: Labels | None = None,
+) -> Floats:
     """Return `as_floats(values)`; raise `InputError` for the first entry that is negative or not finite."""
-    array = as_floats(values, path, shape)
+    array = as_floats(values, path, shape, rows, columns)
     require(np.isfinite(array) & (array >= 0), array, path, bound)
     return array
 
 
-def as_nonnegative(values: ArrayLike, path: str, axes: int, *, infinite: bool = False) -> Floats:
+def as_nonnegative(
+    values: ArrayLike,
+    path: str,
+    axes: int,
+    *,
+    infinite: bool = False,
+    rows: Labels | None = None,
+    columns: Labels | None = None,
+) -> Floats:
     """Return a read-only float64 array with `axes` axes and entries >= 0, finite unless `infinite` is set.
 
     A read-only array is returned unchanged; other arrays are copied. -0.0 becomes 0.0, so that quotients are not
     negative.
     """
-    raw = as_array(values, path)
-    if raw.dtype.kind not in "biuf":
-        raise InputError(path, f"holds {raw.dtype}", bound="an array of real numbers")
+    raw = named(values, path, rows, columns)
     if raw.ndim != axes:
         raise InputError(path, f"has {raw.ndim} axes", value=raw.shape, bound=f"an array of {axes} axes")
     good = raw >= 0 if infinite else np.isfinite(raw) & (raw >= 0)
@@ -170,7 +129,7 @@ def as_whole_numbers(values: ArrayLike, path: str, axes: int, *, minimum: int = 
     >>> as_whole_numbers([1, 2], "counts", 1)
     array([1, 2])
     """
-    raw = as_array(values, path)
+    raw = named(values, path)
     if raw.size == 0 and raw.dtype.kind == "f":
         raw = raw.astype(np.int64)
     if raw.dtype.kind not in "iu":
@@ -229,11 +188,7 @@ def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
 
 def as_indices(values: ArrayLike, path: str, n: int) -> Integers:
     """Return a one-dimensional int64 array of indices in 0..n-1; raise `InputError` for the first invalid entry."""
-    require_unmasked(values, path)
-    try:
-        raw = np.asarray(values)
-    except ValueError as error:
-        raise InputError(path, f"is not an array ({error})", bound="an array of shape (k,)") from error
+    raw = named(values, path)
     if raw.ndim != 1:
         raise InputError(path, f"has {raw.ndim} axes", value=raw.shape, bound="an array of shape (k,)")
     if raw.size == 0:
@@ -252,13 +207,17 @@ def _to_integers(raw: NDArray[Any]) -> str:
     return "convert it with astype(int)" if whole else "give positions, which start at 0"
 
 
-def as_labels(values: Iterable[Hashable], path: str) -> list[Hashable]:
-    """Return a list of comparable values; NaN is refused, since every NaN would be a new category."""
+def as_labels(values: Iterable[Hashable], path: str, rows: Labels | None = None) -> list[Hashable]:
+    """Return a list of comparable values, in the order of labels of rows.
+
+    NaN is refused, since every NaN would be a new category.
+    """
     if isinstance(values, str | bytes):
         raise InputError(path, "is one text", value=values, bound="a list of values")
     require_unmasked(values, path)
     try:
-        found = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        listed: Any = named(values, path, rows, dtype=object) if hasattr(values, "__array__") else values
+        found = listed.tolist() if isinstance(listed, np.ndarray) else list(listed)
     except TypeError as error:
         raise InputError(
             path, "is not a list of values", value=type(values).__name__, bound="a list of values"

@@ -62,19 +62,30 @@ def values_are_shown() -> bool:
 
 
 @contextmanager
-def withholding_values() -> Iterator[None]:
-    """Omit the values of a file from warnings in the block, which must not contain a ``yield``.
+def withholding_values(below: str = "") -> Iterator[None]:
+    """Omit values from errors and warnings of the block, which checks values from a file or counts of data.
+
+    Args:
+        below: Only errors whose paths begin with this text lose their value.
 
     Yields:
-        Nothing; the setting is restored at the end of the block.
+        Nothing; warnings show values again at the end of the block, which must not contain a ``yield``.
 
     >>> with withholding_values():
-    ...     values_are_withheld()
-    True
+    ...     raise InputError("counts[3]", "is negative", value=-7, bound=">= 0")
+    Traceback (most recent call last):
+    mechdesign.errors.InputError: counts[3]: is negative; must be >= 0
     """
     before = _WITHHOLDS_VALUES.set(True)
     try:
         yield
+    except InputError as error:
+        if error.path.startswith(below):
+            error.value = None
+            if not isinstance(error.__cause__, OSError):
+                # The exception that caused this error may contain the value.
+                error.__cause__ = error.__context__ = None
+        raise
     finally:
         _WITHHOLDS_VALUES.reset(before)
 

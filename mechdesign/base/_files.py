@@ -23,15 +23,6 @@ from mechdesign.base._warnings import warn
 # Largest number of links that systems follow.
 _MAX_LINKS = 40
 
-# A compressed file may unpack to 1 GiB or to 100 times its own size, whichever is larger.
-_MAX_UNPACKED_BYTES = 2**30
-_MAX_EXPANSION_RATIO = 100
-
-
-def max_unpacked_bytes(size: int) -> int:
-    """Return the largest number of bytes that a compressed file of `size` bytes may unpack to."""
-    return max(_MAX_UNPACKED_BYTES, _MAX_EXPANSION_RATIO * size)
-
 
 def find_output(path: str | os.PathLike[str]) -> Path | None:
     """Return the file that an output name denotes after all links; None for a device or a pipe.

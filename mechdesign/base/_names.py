@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Rational
 from typing import Any
 
@@ -20,6 +21,7 @@ from mechdesign.base._errors import InputError, InputWarning
 from mechdesign.base._warnings import warn
 
 Names = tuple[Hashable, ...]
+Labels = Sequence[Hashable]
 
 # The names of axes that state which axis is which.
 _AXES = ("secret", "observable")
@@ -49,7 +51,7 @@ class Named:
     rows: Names = ()
     columns: Names = ()
 
-    def __init__(self, values: ArrayLike, rows: Sequence[Hashable] = (), columns: Sequence[Hashable] = ()) -> None:
+    def __init__(self, values: ArrayLike, rows: Labels = (), columns: Labels = ()) -> None:
         array = _plain(values, "values", object)
         object.__setattr__(self, "values", array)
         for axis, (name, given) in enumerate((("rows", rows), ("columns", columns))):
@@ -64,36 +66,36 @@ class Named:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
-    def arranged(
-        self, place: str, rows: Sequence[Hashable] | None, columns: Sequence[Hashable] | None = None
-    ) -> NDArray[Any]:
+    def arranged(self, place: str, rows: Labels | None, columns: Labels | None = None) -> NDArray[Any]:
         """Return the values with rows and columns in the order of labels; `named` describes the arguments."""
+        rows, columns = (None if labels is None else tuple(labels) for labels in (rows, columns))
         axes = ((self.rows, rows), (self.columns, columns))
         orders = [None if labels is None else order_of(names, labels, place) for names, labels in axes]
         values = self.values
         # Where rows and columns have the same labels, names of one axis do not tell the order of the other.
-        same = values.ndim == 2 and rows is not None and columns is not None and tuple(rows) == tuple(columns)
-        if same and any(each is not None for each in orders):
+        square = values.ndim == 2 and len(set(values.shape)) == 1
+        if square and rows == columns and any(each is not None for each in orders):
             self._require_both(place)
         for axis, order in enumerate(orders):
             values = values if order is None else values.take(order, axis=axis)
         return values
 
     def settled(self, place: str) -> Named:
-        """Return the values with columns in the order of the rows, and names if they are labels.
+        """Return the values with all axes of secrets in one order, and the names of the secrets if they are labels.
 
-        This is for arrays whose rows and columns are secrets, before the labels of the domain are known.
+        This is for arrays that arrive before the labels of the domain are known. Rows and columns of a square array are
+        secrets; otherwise only columns are, such as those of the errors of other estimates.
         """
-        texts = self.rows if self.rows and not _are_positions(self.rows, place) else ()
-        if self.values.ndim != 2:
-            return Named(self.arranged(place, texts), texts)
-        if texts or not _are_counted(self.columns):
+        square, matrix = len(set(self.values.shape)) == 1, self.values.ndim == 2
+        if square:
             self._require_both(place)
-        return Named(self.arranged(place, texts, texts), texts, texts)
+        labels = labels_of(self.rows if square or not matrix else self.columns, place)
+        values = self.arranged(place, labels, labels if matrix else None)
+        return Named(values, labels if square or not matrix else (), labels if matrix else ())
 
     def _require_both(self, place: str) -> None:
         """Raise `InputError` if one axis has names and the other does not: they do not tell its order."""
-        if _are_counted(self.rows) != _are_counted(self.columns):
+        if self.values.ndim == 2 and _are_counted(self.rows) != _are_counted(self.columns):
             unnamed = "rows" if _are_counted(self.rows) else "columns"
             raise InputError(
                 place,
@@ -106,8 +108,8 @@ class Named:
 def named(
     value: Any,
     place: str,
-    rows: Sequence[Hashable] | None = None,
-    columns: Sequence[Hashable] | None = None,
+    rows: Labels | None = None,
+    columns: Labels | None = None,
     dtype: DTypeLike | None = None,
 ) -> NDArray[Any]:
     """Return the array of a value, with its rows and columns in the order of labels.
@@ -153,24 +155,23 @@ def opened(value: Any, place: str, dtype: DTypeLike | None = None) -> Named:
     ()
     """
     array = _plain(value, place, dtype)
-    if isinstance(value, Named):
-        rows, columns, axes = value.rows, value.columns, tuple[Any, ...]()
-    else:
-        rows, columns, axes = _names(value)
-    found = Named(array, rows, columns)
+    if type(value) in (np.ndarray, list, tuple):
+        return Named(array)
+    rows, columns, axes = _names(value)
+    found = Named(array, rows, columns if array.ndim > 1 else ())
     if axes == _AXES[::-1]:
         return Named(array.T, columns, rows)
     if axes != _AXES and array.ndim == 2 and _may_be_transposed(found):
         warn(
-            f"{place}: rows and columns have the same names. Rows are taken as secrets, which was not checked: name "
-            f"the axes {_AXES[0]!r} and {_AXES[1]!r}",
+            f"{place}: rows and columns have the same names, so nothing tells whether they were exchanged. Rows are "
+            f"taken as secrets, or as the states before a step; name the axes {' and '.join(_AXES)} if this is so",
             InputWarning,
             stacklevel=2,
         )
     return found
 
 
-def order_of(found: Sequence[Hashable], labels: Sequence[Hashable], place: str) -> NDArray[np.int64] | None:
+def order_of(found: Labels, labels: Labels, place: str) -> NDArray[np.int64] | None:
     """Return the position of each label among names, or None if the names are in the order of the labels.
 
     Args:
@@ -200,6 +201,8 @@ def order_of(found: Sequence[Hashable], labels: Sequence[Hashable], place: str) 
                 bound="names of text, which are labels; integers are positions",
                 remedy="give the names as texts, or drop them with to_numpy()",
             )
+        if _are_counted(tuple(found)):
+            return None
         if set(found) != set(wanted):
             raise InputError(
                 place,
@@ -234,7 +237,7 @@ def order_of(found: Sequence[Hashable], labels: Sequence[Hashable], place: str) 
     return None if bool((order == np.arange(order.size)).all()) else order
 
 
-def _are_positions(found: Sequence[Hashable], place: str) -> bool:
+def _are_positions(found: Labels, place: str) -> bool:
     """Return whether the names are integers; raise `InputError` unless all are, or all are texts, each once."""
     kinds = set(map(type, found))
     if kinds != {int} and not all(issubclass(kind, str) for kind in kinds):
@@ -250,8 +253,32 @@ def _are_positions(found: Sequence[Hashable], place: str) -> bool:
     return kinds == {int}
 
 
+def labels_of(names: Names, place: str) -> Names:
+    """Return names that are labels; nothing if they are positions.
+
+    >>> labels_of(("home", "work"), "prior"), labels_of((1, 0), "prior")
+    (('home', 'work'), ())
+    """
+    return names if names and not _are_positions(names, place) else ()
+
+
+def unless_numbers(labels: Labels) -> Names:
+    """Return labels as a tuple; nothing if they are the numbers "0", "1", …, which a domain without labels has.
+
+    >>> unless_numbers(["home", "work"]), unless_numbers(["0", "1"])
+    (('home', 'work'), ())
+    """
+    return () if all(label == str(position) for position, label in enumerate(labels)) else tuple(labels)
+
+
 def _names(value: Any) -> tuple[Names, Names, tuple[Any, ...]]:
     """Return the names of the rows and of the columns of a frame, and the names of its axes."""
+    if isinstance(value, Named):
+        return value.rows, value.columns, ()
+    names = getattr(value, "names", None)
+    if isinstance(names, tuple):
+        # Priors and chains have one name for each secret.
+        return names, names, _AXES
     dims, coordinates = getattr(value, "dims", None), getattr(value, "coords", None)
     if dims is not None and coordinates is not None:
         given = [tuple(coordinates[dim].values.tolist()) if dim in coordinates else () for dim in tuple(dims)]
@@ -297,7 +324,7 @@ def _plain(value: Any, place: str, dtype: DTypeLike | None) -> NDArray[Any]:
         array = np.asarray(value)
         if array.dtype.kind == "O" and dtype is not object and isinstance(value, list | tuple):
             # A list of exact fractions becomes an array of objects.
-            exact = all(isinstance(each, Rational | float) for each in array.flat)
+            exact = all(isinstance(each, Rational | Decimal | float) for each in array.flat)
             array = array.astype(np.float64) if exact else array
     except InputError as error:
         # An object in `value` raised this error during its conversion to an array.

@@ -44,9 +44,8 @@ _DAMAGE = (
 # No channel that fits in memory needs larger arrays: an archive that claims them is damaged or malicious.
 _MAX_ARRAY_BYTES = 2**32
 
-# The total size of the arrays is limited to the larger of `_MAX_TOTAL_BYTES` and `_MAX_COMPRESSION_RATIO` times the
-# size of the archive.
-_MAX_TOTAL_BYTES = 2**28
+# The total size of the arrays of an archive, and of any other compressed file.
+_MAX_TOTAL_BYTES = 2**30
 _MAX_COMPRESSION_RATIO = 100
 
 
@@ -69,7 +68,7 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """
     content = _pack(arrays, zipfile.ZIP_DEFLATED)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        small = _total(archive) > _limit_total(len(content))
+        small = _total(archive) > max_unpacked_bytes(len(content))
     return _pack(arrays, zipfile.ZIP_STORED) if small else content
 
 
@@ -92,8 +91,8 @@ def _total(archive: zipfile.ZipFile) -> int:
     return sum(entry.file_size for entry in archive.infolist())
 
 
-def _limit_total(size: int) -> int:
-    """Return the number of bytes that the arrays of an archive of `size` bytes may take."""
+def max_unpacked_bytes(size: int) -> int:
+    """Return the number of bytes to which a compressed file of `size` bytes may unpack."""
     return max(_MAX_TOTAL_BYTES, _MAX_COMPRESSION_RATIO * size)
 
 
@@ -116,8 +115,8 @@ def unpack(content: bytes, file: str, room: Callable[[int], None] = lambda _: No
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             room(_total(archive))
-            if _total(archive) > _limit_total(len(content)):
-                limit = _limit_total(len(content))
+            if _total(archive) > max_unpacked_bytes(len(content)):
+                limit = max_unpacked_bytes(len(content))
                 raise CertificateError(
                     f"{file} is malformed: its arrays take {_total(archive)} bytes, more than the limit of {limit}"
                 )

@@ -32,13 +32,13 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import (
     Floats,
     Integers,
-    as_array,
     as_distribution,
     as_nonnegative,
     as_whole_numbers,
     require_below,
 )
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 from mechdesign.certify._claims import Claim, ExponentBound, Floor, PairBound, RatioBound, pairs, square
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import exact
@@ -113,7 +113,7 @@ class Stated:
         Returns:
             The statement.
         """
-        return Stated("metric", {"epsilon": epsilon}, {"distance": as_array(distance, "distance")})
+        return Stated("metric", {"epsilon": epsilon}, {"distance": named(distance, "distance")})
 
     @staticmethod
     def threshold(epsilon: Fraction, distance: ArrayLike, radius: Fraction) -> Stated:
@@ -127,7 +127,7 @@ class Stated:
         Returns:
             The statement.
         """
-        return Stated("threshold", {"epsilon": epsilon, "radius": radius}, {"distance": as_array(distance, "distance")})
+        return Stated("threshold", {"epsilon": epsilon, "radius": radius}, {"distance": named(distance, "distance")})
 
     @staticmethod
     def graph(epsilon: Fraction, edges: ArrayLike) -> Stated:
@@ -140,7 +140,7 @@ class Stated:
         Returns:
             The statement.
         """
-        return Stated("graph", {"epsilon": epsilon}, {"edges": as_array(edges, "edges")})
+        return Stated("graph", {"epsilon": epsilon}, {"edges": named(edges, "edges")})
 
     @staticmethod
     def distortion(minimum: Fraction, error: ArrayLike) -> Stated:
@@ -153,7 +153,7 @@ class Stated:
         Returns:
             The statement.
         """
-        return Stated("distortion", {"minimum": minimum}, {"error": as_array(error, "error")})
+        return Stated("distortion", {"minimum": minimum}, {"error": named(error, "error")})
 
     @staticmethod
     def pairs(name: str, epsilon: Fraction, ordered: ArrayLike, weights: ArrayLike, part: int = 0) -> Stated:
@@ -169,7 +169,7 @@ class Stated:
         Returns:
             The statement.
         """
-        arrays = {"pairs": as_array(ordered, "pairs"), "weights": as_array(weights, "weights")}
+        arrays = {"pairs": named(ordered, "pairs"), "weights": named(weights, "weights")}
         return Stated("pairs", {"epsilon": epsilon}, arrays, name, part)
 
     @staticmethod
@@ -194,10 +194,10 @@ class Stated:
         Returns:
             The statement.
         """
-        array = as_array(ordered, "pairs")
+        array = named(ordered, "pairs")
         ones = np.ones(len(array), dtype=np.int64)
-        tops = ones if numerators is None else as_array(numerators, "numerators")
-        bottoms = ones if denominators is None else as_array(denominators, "denominators")
+        tops = ones if numerators is None else named(numerators, "numerators")
+        bottoms = ones if denominators is None else named(denominators, "denominators")
         arrays = {"pairs": array, "numerators": tops, "denominators": bottoms}
         return Stated("ratios", {"factor": factor}, arrays, name, part)
 
@@ -215,9 +215,9 @@ class Stated:
         Returns:
             The statement.
         """
-        arrays = {"error": as_array(error, "error")}
+        arrays = {"error": named(error, "error")}
         if prior is not None:
-            arrays["prior"] = as_array(prior, "prior")
+            arrays["prior"] = named(prior, "prior")
         return Stated("floor", {"minimum": minimum}, arrays, name, part)
 
     @staticmethod

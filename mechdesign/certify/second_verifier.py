@@ -525,7 +525,7 @@ def unpack(content: bytes, digests: dict[str, str], room: float) -> dict[str, An
     arrays: dict[str, Any] = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         total = sum(entry.file_size for entry in archive.infolist())
-        need(total <= max(2**28, 100 * len(content)) and 4 * total <= room, "the arrays do not exceed the size limit")
+        need(total <= max(2**30, 100 * len(content)) and 4 * total <= room, "the arrays do not exceed the size limit")
         for entry in archive.infolist():
             need(entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), "archives are stored or deflated")
             with archive.open(entry) as source:

@@ -146,6 +146,24 @@ def layout_options(*, matrices: bool = False, places: bool = False) -> _Decorato
     return add
 
 
+def matrix_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options ``--header`` and ``--index`` to a command that reads matrices."""
+
+    def declared(_: click.Context, __: click.Parameter, value: str | None) -> bool | str | None:
+        return {"true": True, "false": False}.get(value or "", value)
+
+    for name, line, names in (("index", "column", "rows"), ("header", "line", "columns")):
+        command = click.option(
+            f"--{name}",
+            is_flag=False,
+            flag_value="true",
+            type=click.Choice(["true", "false", "ignore"]),
+            callback=declared,
+            help=f"The first {line} of a CSV names the {names}, does not (false), or is skipped (ignore).",
+        )(command)
+    return command
+
+
 _LAYOUT_OPTIONS = {
     "--longitude": ("COLUMN", "The column with the longitude, if it has an unusual name."),
     "--latitude": ("COLUMN", "The column with the latitude, if it has an unusual name."),

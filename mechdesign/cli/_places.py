@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -15,19 +15,14 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import rename_path
-from mechdesign.base._errors import InputError
-from mechdesign.cli._console import say_note, say_warning
-from mechdesign.data._labels import read_matched
-from mechdesign.data._layout import withholding
-from mechdesign.data._maps import read_places
-from mechdesign.data._text import number, plain_numbers, read_rows
+from mechdesign.base._errors import InputError, withholding_values
+from mechdesign.cli._console import say_note
+from mechdesign.data.labels import read_matched
+from mechdesign.data.table import Table, read_table
 from mechdesign.model._answers import draw_anchors
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import Area, Outside, as_places, count_outside, locate
 from mechdesign.model._prior import Prior
-
-if TYPE_CHECKING:
-    pass
 
 
 def _pair(_: click.Context, __: click.Parameter, text: str | None) -> tuple[float, float] | None:
@@ -116,22 +111,20 @@ def locate_secrets(
     area = domain.area(axes)
     assert area is not None
     outside: Outside = "nearest" if nearest else "refuse"
+    table = None
     try:
         length = None if reach is None else reach.within(domain)
-        if source is not None:
-            places = read_places(source, axes)
-            if {"observable_index", "observable"} <= set(next((row for _, row in read_rows(source)), [])):
-                say_warning(f"{source} contains answers of `mechdesign sample`, not true places", UserWarning, "", 0)
-        else:
-            places = as_places(axes, *(np.array([value]) for value in at or ()))
-        with nullcontext() if source is None else withholding():
+        table = None if source is None else read_table(source, axes)
+        given = [np.array([value]) for value in at or ()] if table is None else [table.numbers(axis) for axis in axes]
+        with nullcontext() if table is None else withholding_values():
+            places = as_places(axes, *given)
             if domain.lattice is None:
                 cells, missed = locate(area, places, outside, length)
             else:
                 area.check_reach(length)
                 missed = count_outside(area, places, outside)
     except InputError as error:
-        raise _rename_paths(error, name) from error
+        raise _rename_paths(error, table) from error
     if missed:
         which = "the place lies" if source is None else f"{missed} of {len(places[0])} places lie"
         say_note(f"{which} outside {_describe_outside(area)}")
@@ -156,37 +149,23 @@ def _largest_count(given: NDArray[Any]) -> int:
     return int(np.unique(given, axis=0, return_counts=True)[1].max(initial=0))
 
 
-def _rename_paths(error: InputError, name: str) -> InputError:
+def _rename_paths(error: InputError, table: Table | None) -> InputError:
     own = error.path.partition("[")[0]
     if own == "reach":
         return rename_path(error, "--reach", "reach")
     if own not in ("place", "latitude", "longitude", "x", "y"):
         return error
-    if name == "--at":
-        path = name if own == "place" else f"{name} ({own})"
+    if table is None:
+        path = "--at" if own == "place" else f"--at ({own})"
     else:
-        path = f"{name}, row {int(error.path.partition('[')[2].rstrip(']') or 0) + 1}"
+        path = table.where(int(error.path.partition("[")[2].rstrip("]") or 0))
     remedy = error.remedy.replace('outside="nearest"', "--outside nearest").replace("larger reach", "larger --reach")
     return InputError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy)
 
 
-label_option = click.option(
-    "--label",
-    metavar="COLUMN",
-    help='Column of FILE.csv with the labels of the secrets, which match its lines; "" matches lines in order. '
-    "By default such a column is found.",
-)
-
-
-def read_weights(path: Path, column: str, label: str | None, labels: Sequence[str]) -> Floats:
-    """Return the probabilities of the secrets with these `labels` from a file, and note how rows were matched."""
-    with withholding():
-        found = read_matched(path, [column], labels, label)
-        texts = zip(found.rows, plain_numbers(found.columns[column], path, column), strict=True)
-        weights = np.array([number(text, f"{path}, row {row}, column {column}") for row, text in texts])
-        if len(weights) != len(labels):
-            raise InputError(
-                str(path), "does not have a line for each secret", value=len(weights), bound=str(len(labels))
-            )
-        say_note(found.note)
-        return Prior.from_counts(weights).probabilities
+def read_weights(path: Path, labels: Sequence[str]) -> Floats:
+    """Return the probabilities of secrets from a file with the columns label and weight, or weight alone in order."""
+    only = set(read_table(path).columns) == {"weight"}
+    table, rows = read_matched(path, ["weight"], None if only else "label", labels)
+    with withholding_values():
+        return Prior.from_counts(table.numbers("weight")[rows]).probabilities

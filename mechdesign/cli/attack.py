@@ -11,9 +11,8 @@ import click
 from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Deadline, ProgressCallback
 from mechdesign.base._errors import InputError, TimeLimitError
-from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
 from mechdesign.cli._console import number, output, progress, say_private_folders, table
-from mechdesign.cli._places import label_option, read_weights
+from mechdesign.cli._places import read_weights
 from mechdesign.measures import attack as games
 from mechdesign.measures.attack import Attack
 from mechdesign.model._problem import Problem
@@ -41,10 +40,9 @@ _PAIRS = (
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--prior", "prior_file", metavar="FILE.csv", type=click.Path(path_type=Path),
-    help="The attacker's prior, if it differs from the true prior: a header, then one weight per secret and line.",
+    help="The attacker's prior, if it differs from the true prior: the columns label and weight, or weight alone in "
+    "the order of the secrets.",
 )  # fmt: skip
-@click.option("--column", default="probability", show_default=True, help="Column of FILE.csv with the weights.")
-@label_option
 @click.option(
     "--time-limit", metavar="SECONDS", type=float, default=60.0, show_default=True, help="Time limit for each attack."
 )
@@ -55,14 +53,9 @@ _PAIRS = (
 )
 @click.option("--all", "every", is_flag=True, help="Also show the value that each attack minimises.")
 @click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
-@layout_options()
-@memory_option
-@show_values_option
 def attack(
     folder: Path,
     prior_file: Path | None,
-    column: str,
-    label: str | None,
     time_limit: float,
     pairwise: bool,
     every: bool,
@@ -82,7 +75,7 @@ def attack(
     design = Design.load(folder)
     problem, channel = design.problem, design.channel
     say_private_folders([(str(folder), problem, design.origin)], "this attack")
-    belief = problem.prior if prior_file is None else read_weights(prior_file, column, label, channel.secrets)
+    belief = problem.prior if prior_file is None else read_weights(prior_file, channel.secrets)
     measured = attack_measure(problem)
     found: dict[str, Attack | None] = {}
     with progress() as live:

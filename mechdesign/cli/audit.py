@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats
-from mechdesign.base._errors import InputError
+from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.base._files import write_output
+from mechdesign.base._names import Named
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
+from mechdesign.cli._arguments import matrix_options
 from mechdesign.cli._console import (
     at_least,
     at_most,
@@ -31,11 +32,9 @@ from mechdesign.cli._console import (
     show_verdict,
     table,
 )
-from mechdesign.cli._places import label_option, read_weights
-from mechdesign.data._bounds import memory_limit_gib
-from mechdesign.data._labels import Names
-from mechdesign.data._layout import cell, current_layout, withholding
-from mechdesign.data._matrices import has_labels, read_labelled, read_matrix, read_only_array
+from mechdesign.cli._places import read_weights
+from mechdesign.data.labels import Names
+from mechdesign.data.matrices import Declared, dense, has_labels, match_names, read_given, read_labelled, read_lines
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
@@ -49,6 +48,8 @@ if TYPE_CHECKING:
 
 
 _FILE = click.Path(path_type=Path)
+# Whether the first line and column of matrices contain names: --header and --index.
+_Names = tuple[Declared, Declared]
 _PLACED = {
     "euclidean": distances.euclidean,
     "manhattan": distances.manhattan,
@@ -68,7 +69,7 @@ _PLACED = {
     "--graph",
     metavar="EDGES.csv",
     type=_FILE,
-    help="A policy graph instead of a distance: two secrets per line, counted from 0.",
+    help="A policy graph instead of a distance: two secrets per line, labels or positions, without a header.",
 )
 @click.option(
     "--spec", metavar="SPEC.toml", type=_FILE, help="Take secrets, prior, cost and requirement from this file."
@@ -77,17 +78,16 @@ _PLACED = {
     "--points", metavar="P.csv", type=_FILE, help="The places of the secrets, one per line, without a header."
 )
 @click.option("--epsilon", metavar="ε", help="The claimed ε, an exact number: the exit code is 1 if it does not hold.")
-@click.option("--prior", "prior_file", metavar="FILE.csv", type=_FILE, help="Weights below a header; default: uniform.")
-@click.option("--column", default="probability", show_default=True, help="Column of FILE.csv with the weights.")
-@label_option
+@click.option(
+    "--prior", "prior_file", metavar="FILE.csv", type=_FILE,
+    help="The columns label and weight, or weight alone in the order of the secrets; default: uniform.",
+)  # fmt: skip
 @click.option("--cost", metavar="NAME|C.csv", help="The cost of answers: a distance, as above, or a matrix (n, m).")
 @click.option("--weights", is_flag=True, help="Entries are weights: rows may have any sum, and are divided by it.")
 @click.option("--optimum/--no-optimum", default=True, help="Also design the best channel with the same ε.")
 @click.option("-o", "--output", "target", metavar="PAGE.html", type=_FILE, help="Write a page, with a map.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@layout_options(matrices=True)
-@memory_option
-@show_values_option
+@matrix_options
 @click.pass_context
 def audit(
     ctx: click.Context,
@@ -98,19 +98,21 @@ def audit(
     points: Path | None,
     epsilon: str | None,
     prior_file: Path | None,
-    column: str,
-    label: str | None,
     cost: str | None,
     weights: bool,
     optimum: bool,
     target: Path | None,
     as_json: bool,
+    header: Declared,
+    index: Declared,
 ) -> None:
     """Compute the guarantee of any finite channel: its tight ε, which may be infinite, and the worst pair of secrets.
 
-    FILE contains a matrix p(o|s) with a row for each secret: numbers without a header, .npy, or .npz (SciPy sparse, or
-    one array). FILE may also be a folder written by `mechdesign design`, or channel.npz or channel.csv in that folder.
-    Floats and the decimals of channel.csv are read with their exact values. Rows are divided by their exact sums.
+    FILE contains a matrix p(o|s) with a row for each secret: CSV, .npy, or .npz (SciPy sparse, or one array). FILE may
+    also be a folder written by `mechdesign design`, or channel.npz or channel.csv in that folder. Floats and the
+    decimals and fractions of channel.csv are read with their exact values. Rows are divided by their exact sums.
+
+    Names of rows and columns, which --header and --index declare, are matched with the labels of the secrets.
 
     The exit code is 0, or 1 if the ε of --epsilon, or of the folder, does not hold.
     """
@@ -123,18 +125,19 @@ def audit(
         require_design(file)
     if points is not None and distance in _PLACED:
         say_note(f"distances are in the unit of the coordinates in {points}, in the plane")
-    subject = _read_subject(file) if spec is None else _read_subject_of(spec, file)
+    names = (header, index)
+    subject = _read_subject(file, names) if spec is None else _read_subject_of(spec, file, names)
     said = ""
     if subject.problem is not None and prior_file is None:
         said = say_private_folders([(str(spec or file), subject.problem, subject.origin)], "this audit")
     if spec is not None:
         subject.require_size(file)
-    asked = _read_arguments(subject, distance, graph, points, cost, (prior_file, column, label))
+    asked = _read_arguments(subject, distance, graph, points, cost, prior_file, names)
     stated = asked.stated if stated is None else stated
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.measures._audit import audit as audited
 
-    with withholding():
+    with withholding_values():
         found = audited(subject.channel, weights=weights, **asked.arguments)
     if as_json:
         click.echo(json.dumps(_audit_to_json(found, stated, optimum), indent=2))
@@ -158,10 +161,11 @@ class _AuditArguments:
 
 @dataclass(frozen=True, eq=False)
 class _Subject:
-    """A channel, and the labels of its secrets, its problem and its origin, if they are known."""
+    """A channel, and the labels of its secrets and observables, its problem and its origin, if they are known."""
 
     channel: Channel | NDArray[Any]
     labels: tuple[str, ...] = ()
+    observables: tuple[str, ...] = ()
     problem: Problem | None = None
     origin: Origin | None = None
 
@@ -178,34 +182,53 @@ class _Subject:
             raise InputError("--spec", "has another number of secrets", value=value, bound=bound)
 
 
-def _read_subject_of(spec: Path, file: Path) -> _Subject:
-    """Return the channel in a file with the problem of a specification; the rows follow the order of its secrets."""
+def _read_subject_of(spec: Path, file: Path, names: _Names) -> _Subject:
+    """Return the channel in a file with the problem of a specification; its names follow the order of its labels."""
     from mechdesign.specification._specification import read_spec
 
-    found, given = _read_subject(file), read_spec(spec)
+    found, given = _read_subject(file, names), read_spec(spec)
     problem = given.problem()
     if problem.secrets is not None:
-        found = replace(found, channel=_in_order(found.channel, found.labels, problem.secrets.labels, file))
+        found = _in_order(found, problem.secrets.labels, (problem.observables or problem.secrets).labels, file)
     return replace(found, problem=problem, origin=given.origin)
 
 
-def _read_subject(file: Path) -> _Subject:
+def _in_order(found: _Subject, secrets: tuple[str, ...], answers: tuple[str, ...], file: Path) -> _Subject:
+    """Return a channel in the order of the labels of a specification, if it has labels."""
+    rows = None if _are_positions(found.labels) else secrets
+    columns = answers if set(found.observables) == set(answers) else None
+    ordered = match_names(Named(found.rows, found.labels, found.observables), str(file), rows, columns)
+    if ordered is found.rows:
+        return found
+    if isinstance(found.channel, Channel):
+        remedy = "use its own specification"
+        raise InputError(str(file), "has its labels in another order than the specification", remedy=remedy)
+    return replace(found, channel=ordered, observables=columns or found.observables)
+
+
+def _read_subject(file: Path, names: _Names) -> _Subject:
     """Return the channel in a file or a folder, with its labels, problem and origin if known."""
     if file.is_dir():
         design = Design.load(file)
-        return _Subject(design.channel, design.channel.secrets, design.problem, design.origin)
+        return replace(_labelled(design.channel), problem=design.problem, origin=design.origin)
     if file.suffix.lower() == ".npz" and zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
-            names = archive.namelist()
-        if "numerators.npy" in names:
-            found = Channel.load(file, memory_limit_gib())
-            return _Subject(found, found.secrets)
-        if len(names) == 1 and (matrix := read_only_array(file)) is not None:
-            return _Subject(matrix)
-    if has_labels(file):
-        labels, matrix = read_labelled(file)
-        return _Subject(matrix, labels)
-    return _Subject(read_matrix(file))
+            if "numerators.npy" in archive.namelist():
+                return _labelled(Channel.load(file))
+    found = read_labelled(file) if has_labels(file) else _read_matrix(file, names)
+    # Names that are integers are positions, not labels.
+    labels, answers = (tuple(name for name in axis if isinstance(name, str)) for axis in (found.rows, found.columns))
+    return _Subject(match_names(found, str(file), labels, answers), labels, answers)
+
+
+def _labelled(channel: Channel) -> _Subject:
+    return _Subject(channel, channel.secrets, channel.observables)
+
+
+def _read_matrix(file: Path, names: _Names) -> Named:
+    """Return the matrix in a file, with its names if there are any."""
+    found = dense(read_given(file, *names), file)
+    return found if isinstance(found, Named) else Named(found)
 
 
 def _read_arguments(
@@ -214,63 +237,55 @@ def _read_arguments(
     graph: Path | None,
     points: Path | None,
     cost: str | None,
-    prior: tuple[Path | None, str, str | None],
+    prior_file: Path | None,
+    names: _Names,
 ) -> _AuditArguments:
-    (n, m), labels, problem = subject.rows.shape, subject.labels, subject.problem
-    secrets = problem.secrets if problem is not None else None
-    if points is not None:
-        places = read_matrix(points, shape=(n, None))
-        if len(places) != n:
-            remedy = "--header takes the first line of every file" if current_layout().header else ""
-            missing = "does not have a place for each row of the channel"
-            raise InputError(str(points), missing, value=len(places), bound=str(n), remedy=remedy)
-        with withholding():
-            secrets = Domain.from_points(places, labels or None)
-    elif secrets is None and labels:
-        secrets = Domain.from_labels(labels)
-    names = tuple(map(str, range(n))) if secrets is None else secrets.labels
+    (n, m), problem = subject.rows.shape, subject.problem
+    secrets = _secrets_of(subject, points, names)
+    observables = secrets if problem is None or problem.observables is None else problem.observables
+    rows = tuple(map(str, range(n))) if secrets is None else secrets.labels
+    columns = subject.observables or (observables.labels if observables is not None and observables.size == m else ())
     arguments: dict[str, Any] = {"secrets": secrets, "prior": None if problem is None else problem.prior}
     stated = None
     if distance is not None and graph is not None:
         raise click.UsageError("give --distance or --graph, not both")
     if graph is not None:
-        arguments["graph"] = _graph(graph, names)
+        arguments["graph"] = _graph(graph, rows)
     elif distance is not None:
-        arguments["distance"] = _read_distance(distance, "--distance", secrets, None, (n, n))
+        arguments["distance"] = _read_distance(distance, "--distance", secrets, None, (rows, rows), n, names)
     else:
         bound = _bound_of(problem)
         arguments["distance"] = _matrix_of(bound, n)
         stated = exact_text(bound.epsilon)
-    prior_file, column, label = prior
     if prior_file is not None:
-        arguments["prior"] = read_weights(prior_file, column, label, names)
+        arguments["prior"] = read_weights(prior_file, rows)
     if cost is not None:
-        observables = secrets if problem is None or problem.observables is None else problem.observables
-        arguments["cost"] = _read_distance(cost, "--cost", secrets, observables, (n, m))
-    elif problem is not None and problem.cost.shape == (n, m) and np.isfinite(problem.cost).all():
+        arguments["cost"] = _read_distance(cost, "--cost", secrets, observables, (rows, columns), m, names)
+    elif problem is not None and _has_cost_of(problem, observables, columns, (n, m)):
         arguments |= {"cost": problem.cost, "objective": problem.objective}
     return _AuditArguments(arguments, stated)
 
 
-def _in_order(
-    channel: Channel | NDArray[Any], labels: tuple[str, ...], secrets: tuple[str, ...], file: Path
-) -> Channel | NDArray[Any]:
-    """Return a channel with its rows in the order of the secrets of a specification, if both have labels.
+def _secrets_of(subject: _Subject, points: Path | None, names: _Names) -> Domain | None:
+    """Return the secrets, with the places in a file if there is one, or None if nothing is known of them."""
+    known = None if subject.problem is None else subject.problem.secrets
+    if points is None:
+        return known if known is not None or not subject.labels else Domain.from_labels(subject.labels)
+    places, n = _read_matrix(points, names), len(subject.rows)
+    if len(places.values) != n:
+        missing = "does not have a place for each row of the channel"
+        raise InputError(str(points), missing, value=len(places.values), bound=str(n))
+    labels = subject.labels or (None if known is None else known.labels)
+    ordered = match_names(places, str(points), labels or ())
+    with withholding_values():
+        return Domain.from_points(ordered, labels)
 
-    Raises `InputError` for the first row with another label, and for a certified channel in another order.
-    """
-    if labels == secrets or any(_are_positions(names) for names in (labels, secrets)):
-        return channel
-    places = Names.of(labels).places
-    for row, label in enumerate(labels):
-        if label not in secrets or places[label] != row:
-            problem = "is not a label of the specification" if label not in secrets else "is in several rows"
-            raise InputError(f"{file}, row {row + 1}", problem, value=cell(label), bound="a row for each secret")
-    if len(labels) != len(secrets):
-        raise InputError(str(file), "does not have a row for each secret", value=len(labels), bound=str(len(secrets)))
-    if isinstance(channel, Channel):
-        raise InputError(str(file), "has its secrets in another order than the specification", remedy="use its own")
-    return channel[[places[label] for label in secrets]]
+
+def _has_cost_of(problem: Problem, observables: Domain | None, columns: Sequence[str], shape: tuple[int, int]) -> bool:
+    """Return whether the costs of a problem apply to a channel with these observables."""
+    named = observables is not None and bool(columns) and not _are_positions(columns)
+    same = not named or observables is None or tuple(columns) == observables.labels
+    return same and problem.cost.shape == shape and bool(np.isfinite(problem.cost).all())
 
 
 def _are_positions(labels: Sequence[str]) -> bool:
@@ -299,10 +314,15 @@ def _matrix_of(bound: ExponentBound, n: int) -> Floats:
 
 
 def _read_distance(
-    name: str, path: str, secrets: Domain | None, others: Domain | None, shape: tuple[int, int]
-) -> Floats:
-    """Return a distance by its name, or a matrix from a file."""
-    n, size = shape
+    name: str,
+    path: str,
+    secrets: Domain | None,
+    others: Domain | None,
+    labels: tuple[Sequence[str], Sequence[str]],
+    size: int,
+    names: _Names,
+) -> NDArray[Any]:
+    """Return a distance by its name, or a matrix from a file with its names in the order of the labels."""
     if name == "hamming":
         return distances.hamming(size)
     if name == "line":
@@ -317,24 +337,20 @@ def _read_distance(
     if not Path(name).suffix:
         known = ", ".join([*_PLACED, "hamming", "line"])
         raise InputError(path, "is not known", value=name, bound=f"one of {known}, or a file")
-    return read_matrix(Path(name), shape=(n, size))
+    return match_names(_read_matrix(Path(name), names), f"{path} ({name})", *labels)
 
 
 def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
-    """Return the graph of the edges in a file; integers are labels if all labels are integers, else indices."""
-    edges = read_matrix(path)
-    if edges.shape[1] != 2 or not (np.isfinite(edges) & (edges == np.floor(edges))).all():
-        raise InputError(
-            str(path), "is not a list of edges", value=edges.shape, bound="two secrets per line, numbered from 0"
-        )
+    """Return the graph of the edges in a file, whose ends are labels or positions."""
     from mechdesign.graphs._builders import from_edges
 
-    names = Names.of(labels)
-    with withholding(counts=False):
-        pairs = [
-            tuple(names.find_in_file(str(int(end)), f"{path}, row {row}") for end in pair)
-            for row, pair in enumerate(edges.tolist(), 1)
-        ]
+    names, pairs = Names.of(labels), []
+    for line, ends in read_lines(path):
+        where = f"{path}, line {line}"
+        if len(ends) != 2:
+            raise InputError(where, "is not an edge", value=len(ends), bound="two secrets, separated by a comma")
+        pairs.append(tuple(names.find_text(end, where) for end in ends))
+    with withholding_values():
         return from_edges(len(labels), pairs)
 
 

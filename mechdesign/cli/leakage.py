@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 import numpy as np
@@ -21,16 +21,14 @@ from mechdesign.cli._arguments import (
     cache_option,
     example_for,
     example_option,
-    layout_options,
-    memory_option,
+    matrix_options,
     naming_options,
     read_specification,
-    show_values_option,
-    time_options,
 )
 from mechdesign.cli._console import at_most, output, say_note, show_next, table
-from mechdesign.cli._correlations import check_figure, compare_assumptions, loss_of, save_figure, warnings_once
+from mechdesign.cli._correlations import check_figure, losses, save_figure, warnings_once
 from mechdesign.data.budgets import read_budgets
+from mechdesign.data.matrices import Declared
 from mechdesign.model._open_chain import ENDS
 from mechdesign.specification.examples import on_disk
 from mechdesign.synthesis._folders import check_folder, check_outputs
@@ -68,10 +66,8 @@ _MEANINGS = {
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write a figure: .png, .svg or .pdf.")
 @click.option("-o", "--output", "target", metavar="FILE", type=_FILE, help="Write the table as CSV, with every digit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@layout_options(matrices=True)
-@memory_option
+@matrix_options
 @cache_option
-@show_values_option
 def leakage(
     backward: Path | None,
     example: str | None,
@@ -83,15 +79,16 @@ def leakage(
     plot: Path | None,
     target: Path | None,
     as_json: bool,
+    header: Declared,
+    index: Declared,
 ) -> None:
     """Show the leakage of repeated releases of correlated data, in nats.
 
-    P.csv contains the matrix Pr(state before | state now), with a row for each current state. P.csv is a text file of
-    numbers without a header, a .npy file or a sparse .npz file of SciPy. Without P.csv, give --forward, for an
-    adversary who only knows the transitions to the next state. Releases are counted from 0.
+    P.csv contains the matrix Pr(state before | state now), with a row for each current state. P.csv is a CSV of
+    numbers, a .npy file or a sparse .npz file of SciPy. Without P.csv, give --forward, for an adversary who only knows
+    the transitions to the next state. Releases are counted from 0.
 
-    A row without observations may be replaced by the word "stay", "mixture" or "any": see `mechdesign chain --ends`. If
-    a row is replaced by a word, the results under mixture are also shown.
+    A row of zeros is unknown, and read as any row: see `mechdesign chain --ends`.
     """
     if example is not None and backward is not None:
         raise click.UsageError("give P.csv or --example NAME, not both")
@@ -108,7 +105,7 @@ def leakage(
     from mechdesign.leakage import _recursion as recursion
 
     with nullcontext(backward) if example is None else on_disk(example_for(example, "leakage").file) as matrix:
-        before, after = loss_of(matrix, "backward"), loss_of(forward, "forward")
+        before, after = losses({"backward": matrix, "forward": forward}, header, index)
     with naming_options({"width": "--window"}), warnings_once():
         columns = {
             "epsilon": budgets,
@@ -116,20 +113,14 @@ def leakage(
             "forward": recursion.forward(budgets, after),
             "temporal": recursion.temporal(budgets, before, after),
         }
-        facts = {"nats": _facts(budgets, width, before, after)}
-    facts |= compare_assumptions(lambda *losses: _facts(budgets, width, *losses), before, after)
+        facts = _facts(budgets, width, before, after)
     if target is not None:
         _write_table(target, columns)
     if as_json:
         lists = {name: values.tolist() for name, values in columns.items()}
         # JSON has no infinity: null means that there is no bound.
-        finite = {
-            "facts" if key == "nats" else key: {
-                name: value if math.isfinite(value) else None for name, value in found.items()
-            }
-            for key, found in facts.items()
-        }
-        click.echo(json.dumps(lists | finite, indent=2))
+        finite = {name: value if math.isfinite(value) else None for name, value in facts.items()}
+        click.echo(json.dumps(lists | {"facts": finite}, indent=2))
     else:
         _print_table(columns)
         _print_facts(facts, width)
@@ -138,13 +129,12 @@ def leakage(
     save_figure(plot, lambda figures: figures.leakage(budgets, before, after))
 
 
-def _print_facts(found: Mapping[str, Mapping[str, float]], width: int | None) -> None:
-    """Show the leakage of releases under each assumption."""
-    shown = table("", *found, numbers=tuple(found))
-    for name in found["nats"]:
+def _print_facts(facts: Mapping[str, float], width: int | None) -> None:
+    """Show the leakage of releases."""
+    shown = table("", "nats", numbers=("nats",))
+    for name, value in facts.items():
         meaning = f"any {width} successive releases together" if name == "window" else _MEANINGS[name]
-        values = (facts[name] for facts in found.values())
-        shown.add_row(meaning, *(at_most(value) if math.isfinite(value) else "no bound" for value in values))
+        shown.add_row(meaning, at_most(value) if math.isfinite(value) else "no bound")
     output().print(shown)
 
 
@@ -214,74 +204,39 @@ def _write_table(path: Path, columns: dict[str, Floats]) -> None:
 @click.option("--every", metavar="TIME", help='First resample the data to steps of this length, such as "5 min".')
 @click.option("--gap", metavar="TIME", help="Split the data at longer pauses than this; default: three steps.")
 @click.option(
-    "--smoothing",
-    metavar="S",
-    type=float,
-    help="Add this number to each count of steps; suitable for beliefs, not for bounds.",
+    "--ends",
+    type=click.Choice(ENDS),
+    help="The row of a state without observed steps: any row, written as zeros (the default), or a 1 on the diagonal.",
 )
-@click.option(
-    "--ends", type=click.Choice(ENDS),
-    help="The row of a state without observed steps: stay (a 1 on the diagonal, the default), any mixture of the "
-    "other rows, or any row.",
-)  # fmt: skip
-@click.option(
-    "--border", type=click.Choice(["cut", "state"]),
-    help="Leave out steps that leave the box (cut, the default), or count them as steps to an outside state (state).",
-)  # fmt: skip
-@time_options
-@memory_option
-@show_values_option
 def chain(
     specification: Path,
     folder: Path,
     every: str | None,
     gap: str | None,
-    smoothing: float | None,
-    ends: str | None,
-    border: str | None,
-    time_: str | None,
-    date: str | None,
-    time_format: str | None,
-    time_zone: str | None,
-    missing: float | None,
+    ends: Literal["any", "stay"] | None,
 ) -> None:
     """Write forward and backward transition matrices of secrets, for `leakage`, `budget` and `release`.
 
     The chain is given by [release] in SPEC.toml, or is counted in the data of the prior. DIR gets forward.csv, Pr(next
-    state | state now), backward.csv, Pr(state before | state now), and states.csv, which labels their rows. Without
-    smoothing, states without visits are left out of all three files.
-
-    chain-counts.json contains the counts and the smoothing of these matrices; `leakage` and `budget` read it from the
-    folder of the matrix. Files of a counted chain are private, and only you can read them.
+    state | state now), backward.csv, Pr(state before | state now), and states.csv, which labels their rows. States
+    without visits are left out of all three files. Files of a counted chain are private, and only you can read them.
 
     Rows of forward.csv are counted from the steps that leave a state, rows of backward.csv from the steps that enter
-    it. For a state without such steps, --ends determines the row. With --ends mixture or any, such a row is written as
-    a word, which `leakage` and `budget` read.
+    it, without smoothing. For a state without such steps, --ends determines the row. `leakage` and `budget` read a row
+    of zeros as any row; a release needs --ends stay.
     """
     # Imported late, so that wrong usage is rejected immediately.
-    from mechdesign.data._chain_counts import CHAIN_COUNTS
     from mechdesign.specification._chain_files import chain_files
 
-    ours = ("forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS)
-    check_folder(folder, lambda entry: entry.name in ours, "a chain")
-    times = {
-        "time": time_,
-        "date": date,
-        "time_format": time_format,
-        "time_zone": time_zone,
-        "missing": missing,
-    }
+    check_folder(folder, lambda entry: entry.name in ("forward.csv", "backward.csv", "states.csv"), "a chain")
     given = read_specification(specification, None, "release")
     with warnings_once():
-        files, notes = chain_files(given, every, gap, smoothing, ends, border, times=times)
+        files, notes = chain_files(given, every, gap, ends)
     from mechdesign.base._atomic import make_folder, write_file
     from mechdesign.base._files import note_readers
 
     # The files reveal how the people in the data move.
     make_folder(folder, private=True)
-    if CHAIN_COUNTS not in files:
-        # Counts of an earlier chain belong to other matrices.
-        (folder / CHAIN_COUNTS).unlink(missing_ok=True)
     for name, content in files.items():
         note_readers(folder / name)
         write_file(folder / name, [content], private=True)

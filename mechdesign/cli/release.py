@@ -140,14 +140,16 @@ def release(
         require_steps(given.document)
         problem = given.problem()
         second = folders.check(trace, overwrite)
-        steps, resampled = given.steps(trace)
+        steps = given.steps(trace)
         states = steps.states
         folders.check_room(len(states), problem.cost.shape[0])
         load_pictures("mechdesign.report._trace_page")
         from mechdesign.report import _saving as saving
 
         with progress() as live:
-            seeded = _show_notes_before(given, seed, (*resampled, *([ADD_UP] if second else [])))
+            seeded = _show_notes_before(
+                given, seed, (*(f"trace: {note}" for note in steps.notes), *([ADD_UP] if second else []))
+            )
             ledger = None if seeded else _open_ledger(given, ledger_file, wait, directory)
             with promising("keeping the steps released so far"):
                 found = given.release(

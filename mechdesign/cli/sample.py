@@ -13,11 +13,9 @@ from mechdesign.base._check import as_generator
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.certify._texts import csv_text, escape
-from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
 from mechdesign.cli._console import say, say_note, say_warning
 from mechdesign.cli._places import Reach, at_option, locate_secrets, reach_option
-from mechdesign.data._bounds import memory_limit_gib
-from mechdesign.data._labels import Names
+from mechdesign.data.labels import Names
 from mechdesign.model._answers import Answers, answers
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
@@ -39,7 +37,7 @@ _SEEDED = (
 @click.option("--csv", "as_csv", is_flag=True, help="Print index, label and place of each draw as CSV, with a header.")
 @click.option(
     "--input", "source", metavar="FILE", type=click.Path(path_type=Path),
-    help="Draw for each line of a CSV file with columns latitude and longitude (lat, lon), or x and y.",
+    help="Draw for each line of a CSV file with columns latitude and longitude, or x and y.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path),
@@ -50,9 +48,6 @@ _SEEDED = (
     help="Places outside the secrets raise an error, or are replaced by the nearest secret and counted.",
 )  # fmt: skip
 @reach_option
-@layout_options(places=True)
-@memory_option
-@show_values_option
 def sample(
     folder: Path,
     secret: str | None,
@@ -92,10 +87,10 @@ def sample(
     draws = 1 if size is None else size
     require_design(folder)
     if secret is not None:
-        channel = Channel.load(folder, memory_limit_gib())
+        channel = Channel.load(folder)
         labels = channel.secrets or [str(index) for index in range(len(channel.numerators))]
         found, most = (
-            answers(channel, None, channel.sample(Names.of(labels).find_in_file(secret, "--secret"), draws, seed)),
+            answers(channel, None, channel.sample(Names.of(labels).find_text(secret, "--secret"), draws, seed)),
             draws,
         )
     else:
@@ -125,12 +120,11 @@ def _check_usage(secret: str | None, at: tuple[float, float] | None, source: Pat
         raise click.UsageError("give one of --secret, --at and --input")
     if secret is not None and reach is not None:
         raise click.UsageError("--reach goes with --at and --input, not with --secret")
-    asked = click.get_current_context()
-    for name, flag in (("outside", "--outside"), ("latitude", "--latitude"), ("longitude", "--longitude")):
-        where = "--input" if name != "outside" else "--at and --input"
-        given = asked.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if given and (secret is not None or (name != "outside" and source is None)):
-            raise click.UsageError(f"{flag} goes with {where}")
+    if (
+        secret is not None
+        and click.get_current_context().get_parameter_source("outside") is ParameterSource.COMMANDLINE
+    ):
+        raise click.UsageError("--outside goes with --at and --input")
 
 
 def _table(found: Answers, domain: Domain | None, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]] | None) -> str:

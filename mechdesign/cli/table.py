@@ -12,7 +12,7 @@ import click
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import ExportError, ReportError
-from mechdesign.cli._arguments import example_for, example_option, layout_options, memory_option, show_values_option
+from mechdesign.cli._arguments import example_for, example_option
 from mechdesign.cli._console import (
     Text,
     announce,
@@ -88,9 +88,6 @@ def release_tables() -> None:
     help="Allow a release that answers exactly what the policy of another release in the ledger protects, or the "
     "reverse; the ledger records it.",
 )  # fmt: skip
-@layout_options()
-@memory_option
-@show_values_option
 def release(
     specification: Path | None,
     records: Path | None,
@@ -139,7 +136,7 @@ def release(
         if seed is None:
             ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
             announce(ledger, folder)
-        notes += given.remarks(records)
+        notes += given.remarks
         with Deadline().keeping("writing the answers, whose budget is already spent", at_once=False):
             found = given.release(records, ledger=ledger, rng=seed, together=together)
             _save(found, folder, report, force, overwrite)
@@ -173,8 +170,6 @@ def _save(found: Published, folder: Path, report: bool, force: bool, overwrite: 
 @release_tables.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
 @example_option("table")
-@memory_option
-@show_values_option
 def plan(specification: Path | None, example: str | None) -> None:
     """Show the expected error of every known strategy, and the proven limit; no data are needed."""
     given = _read_specification(specification, example)
@@ -201,7 +196,7 @@ def _show(found: Published, ledger: Ledger | None, seconds: float) -> None:
     show_verdict(table_headline(release))
     console.print(Text(found.title or described.what, "bold"))
     console.print(f"{described.policy}: {described.what}, {len(release):,} answers", soft_wrap=True)
-    console.print(f"{described.neighbours} {described.definition}\n", soft_wrap=True)
+    console.print(f"{described.neighbours} {described.definition} {described.people}\n", soft_wrap=True)
     if found.ranges:
         shown = table(
             "range", "records", "standard error", "interval", numbers=("records", "standard error", "interval")
@@ -218,7 +213,10 @@ def _show(found: Published, ledger: Ledger | None, seconds: float) -> None:
         console.print(shown)
     else:
         _show_answers(found)
-    console.print(f"\nspent     {described.spent if described.epsilon or described.rho else 'nothing'}")
+    spent = described.spent if described.epsilon or described.rho else "nothing"
+    if described.rows_per_person > 1 and spent != "nothing":
+        spent += f" per row, {described.spent_per_person} per person"
+    console.print(f"\nspent     {spent}")
     if ledger is not None:
         show_spending(ledger)
     console.print(f"time      {seconds:.1f} s")

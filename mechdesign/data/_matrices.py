@@ -1,9 +1,4 @@
-"""Read matrices and labelled channels from files.
-
-``chain-counts.json`` contains ``schema``, ``smoothing`` (the number added to each count) and ``states`` (n). ``steps``
-contains row, column and count for each positive count, with the row numbers of ``forward.csv``. ``matrices`` contains
-the SHA-256 of ``forward.csv`` and ``backward.csv``. The counts in this file are as private as the data.
-"""
+"""Read matrices and labelled channels from files."""
 
 from __future__ import annotations
 
@@ -28,7 +23,6 @@ from mechdesign.certify._exact import exact
 from mechdesign.data._bounds import content_of, require_unpacked
 from mechdesign.data._layout import current_layout, mark_of, withholding
 from mechdesign.data._text import as_float, number, read_lines, read_rows, unreadable
-from mechdesign.model._open_chain import ENDS, ROW_OF_ZEROS
 
 _CORNER = "secret"
 
@@ -86,7 +80,6 @@ def read_labelled(path: Path) -> tuple[tuple[str, ...], NDArray[Any]]:
 
 Shape = tuple[int | None, int | None]
 _UNKNOWN = (None, None)
-_ROW_OF_NANS = f"is a row of NaN, like 0 divided by 0; as counts it {ROW_OF_ZEROS}"
 
 # Exceptions of NumPy, zipfile and SciPy for damaged arrays and archives. zipfile raises NotImplementedError for an
 # unknown compression method.
@@ -182,88 +175,6 @@ def read_arrays(path: Path, most: int = 32) -> dict[str, NDArray[Any]]:
     except _DAMAGE as error:
         problem = f"is not a NumPy archive ({_reason(error)})"
         raise InputError(str(path), problem, bound="a file that numpy.savez wrote") from None
-
-
-def read_chain_matrix(
-    path: Path, delimiter: str | None = None, shape: Shape = _UNKNOWN
-) -> tuple[Floats | sparse.csr_array, str]:
-    r"""Read the transition matrix of a chain, in which some rows may be unknown.
-
-    In a text, a line may contain one of the words "stay", "mixture" and "any" instead of a row. Each of these words
-    means that no departure from the state was observed (see `mechdesign.model._markov`). The word "stay" is replaced by
-    a row with a 1 on the diagonal, and the other words by rows of zeros.
-
-    Args:
-        path: File to read, as for `read_matrix`.
-        delimiter: The character between the numbers of a text; recognised if None.
-        shape: The expected numbers of rows and columns, None if unknown.
-
-    Returns:
-        The matrix, sparse for a file .npz, and the word "mixture" or "any", or "" if no row remains unknown.
-
-    Raises:
-        InputError: The file cannot be read, has two different words, has no known row, or has a row of zeros.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "chain.csv")
-    ...     _ = file.write_text("0.5,0.5\nany\n")
-    ...     matrix, word = read_chain_matrix(file)
-    >>> matrix.tolist(), word
-    ([[0.5, 0.5], [0.0, 0.0]], 'any')
-    """
-    if path.suffix.lower() in (".npy", ".npz"):
-        return read_any_matrix(path, delimiter), ""
-    words: dict[int, str] = {}
-    lines: list[int] = []
-
-    def numeric_rows() -> Iterator[tuple[int, list[str]]]:
-        for place, (line, row) in enumerate(_rows(path, delimiter)):
-            # Spreadsheet programs pad a line with empty fields.
-            if row[0].strip() in ENDS and not any(row[1:]):
-                words[place] = row[0].strip()
-            else:
-                lines.append(line)
-                yield line, row
-        if words and not lines:
-            raise InputError(str(path), "has no known row", bound="at least one line of numbers")
-
-    found = _numbers(path, list(numeric_rows()))
-    if not words:
-        require_unnumbered(path, found, shape)
-    if len(set(words.values())) > 1:
-        bound = "the same word in all lines with a word"
-        raise InputError(
-            str(path),
-            "has different words instead of rows",
-            value=Shown(", ".join(sorted(set(words.values())))),
-            bound=bound,
-        )
-    _require_sums(found, path, lines)
-    if not words:
-        return found, ""
-    rows = np.zeros((len(lines) + len(words), found.shape[1]))
-    ends = np.array(list(words))
-    rows[np.delete(np.arange(len(rows)), ends)] = found
-    if words[int(ends[0])] != "stay":
-        return rows, words[int(ends[0])]
-    inside = ends[ends < rows.shape[1]]
-    rows[inside, inside] = 1.0
-    return rows, ""
-
-
-def _require_sums(found: Floats, path: Path, lines: list[int]) -> None:
-    """Raise `InputError` if a row of a transition matrix is all zeros, or all NaN."""
-    undefined = np.logical_and.reduce(np.isnan(found), axis=1)
-    zero = np.flatnonzero(~found.any(axis=1) | undefined)
-    if zero.size:
-        remedy = (
-            "put a 1 on its diagonal if people stay, or replace the line by one of the words stay, mixture and any; or "
-            "count with smoothing, or leave the state out"
-        )
-        bound = "a row that sums to 1"
-        problem = _ROW_OF_NANS if undefined[zero[0]] else ROW_OF_ZEROS
-        raise InputError(f"{path}, line {lines[zero[0]]}", problem, bound=bound, remedy=remedy)
 
 
 def _numbers(path: Path, lines: list[tuple[int, list[str]]]) -> Floats:

@@ -210,11 +210,15 @@ def resample(traces: Iterable[Trajectory], sampling: Sampling) -> tuple[tuple[Tr
     for trace in given:
         if trace.time is None:
             raise InputError("time", "is missing", bound="a column of times for resampling")
+        ties = trace.ties
         for taken in sampled(trace.time, sampling):
             kept += len(np.unique(taken))
-            stretches.append(Trajectory(trace.user, trace.latitude[taken], trace.longitude[taken], trace.time[taken]))
-    points = sum(map(len, given))
-    statistics = Resampled(sampling, median_interval(given), points, kept, len(stretches) - len(given))
+            points = (trace.latitude[taken], trace.longitude[taken], trace.time[taken])
+            # Unknown orders count once, whichever stretch they are in.
+            stretches.append(Trajectory(trace.user, *points, ties))
+            ties = 0
+    count = sum(map(len, given))
+    statistics = Resampled(sampling, median_interval(given), count, kept, len(stretches) - len(given))
     return tuple(stretches), statistics
 
 

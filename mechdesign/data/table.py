@@ -15,10 +15,11 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from fractions import Fraction
 from operator import itemgetter
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -28,7 +29,8 @@ import numpy as np
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._check import as_number, as_path, require_unmasked
 from mechdesign.base._errors import InputError, MissingDependencyError
-from mechdesign.base._files import max_unpacked_bytes, read_regular
+from mechdesign.base._files import read_regular
+from mechdesign.certify._archive import max_unpacked_bytes
 from mechdesign.certify._texts import from_cell
 
 UNITS = {"unix": 1, "unix-ms": 10**3, "unix-us": 10**6, "unix-ns": 10**9}
@@ -56,6 +58,40 @@ _KNOWN_DIRECTIVES = frozenset("YymdjHIMSfpbBaAz%")
 _DELIMITERS = {";": '";"', "\t": r'"\t"', "|": '"|"', ",": '","'}
 
 
+def _check_format(form: object) -> None:
+    """Raise `InputError` unless a time format is known and determines an instant."""
+    if form in UNITS:
+        return
+    parts = [each for each in _DIRECTIVE.findall(form) if each != "%"] if isinstance(form, str) else []
+    bound = f'a pattern such as "%d/%m/%Y %H:%M:%S", or one of {", ".join(UNITS)}'
+    problem = ""
+    if not parts:
+        problem = "is not a time format"
+    elif not _KNOWN_DIRECTIVES.issuperset(parts):
+        problem = "has a directive that is not supported"
+        bound = f"a pattern of {', '.join('%' + each for each in sorted(_KNOWN_DIRECTIVES))}"
+    elif len(parts) != len(set(parts)):
+        problem = "contains a directive twice"
+    elif len({"Y", "y"} & set(parts)) != 1:
+        problem = "does not have one year"
+    elif ("I" in parts) != ("p" in parts):
+        problem, bound = "has one of %I and %p without the other", "%I and %p together, or %H for 24 hours"
+    if problem:
+        raise InputError("time_format", problem, value=form, bound=bound)
+
+
+def _zone_of(name: object) -> tzinfo:
+    """Return the zone with a name; raise `InputError` if it is unknown."""
+    if name == "UTC":
+        return UTC
+    with suppress(ValueError, OSError, ZoneInfoNotFoundError):
+        if isinstance(name, str):
+            return ZoneInfo(name)
+    remedy = "" if available_timezones() else "this machine has no zone database: pip install tzdata"
+    bound = 'a name such as "UTC" or "Europe/Zurich"'
+    raise InputError("time_zone", "is not a time zone", value=name, bound=bound, remedy=remedy)
+
+
 @dataclass(frozen=True)
 class Layout:
     """The layout of a file, as the keys of ``[files]`` declare it.
@@ -67,6 +103,7 @@ class Layout:
         time_format: A pattern of `datetime.strptime`, or "unix", "unix-ms", "unix-us" or "unix-ns"; ISO 8601 if None.
         time_zone: The zone of times without an offset, such as "Europe/Zurich".
         missing: The share of rows of movement data that may be left out, in [0, 1].
+        declared: Whether a specification or a call declares the layout, so that an error names its keys.
 
     Raises:
         InputError: A value is not possible; the path is the key.
@@ -81,6 +118,7 @@ class Layout:
     time_format: str | None = None
     time_zone: str = "UTC"
     missing: float = 0.05
+    declared: bool = True
 
     def __post_init__(self) -> None:
         one = isinstance(self.delimiter, str) and len(self.delimiter) == 1
@@ -100,6 +138,14 @@ class Layout:
         if not 0 <= as_number(self.missing, "missing") <= 1:
             raise InputError("missing", "is not a share of rows", value=self.missing, bound="between 0 and 1")
 
+    def remedy(self, file: str | Path, key: str, why: str = "") -> str:
+        """Return the remedy that declares a key, or the lines of pandas if nobody declares the layout of the file."""
+        return f"set {key} in [files]" + (f": {why}" if why else "") if self.declared else PANDAS.format(file)
+
+
+FIXED = Layout(declared=False)
+"""The layout of files that no specification names."""
+
 
 class Instants(NamedTuple):
     """Instants: whole seconds since 1970, rounded down, and nanoseconds of the second, int64 of shape (rows,)."""
@@ -117,7 +163,7 @@ class Table:
         columns: The columns by name: texts of a file, or values of an object.
         lines: The line of each row; None for Parquet files and for objects, whose rows are counted from 0.
         layout: The layout of the file.
-        declared: Whether a specification or the caller declares the layout, so that an error names the keys.
+        others: The names of the columns that were not read.
 
     >>> table = read_table({"lat": ["46.95", "north"]})
     >>> table.floats("lat")[1].tolist(), table.where(1, "lat")
@@ -127,8 +173,8 @@ class Table:
     name: str
     columns: Mapping[str, Sequence[Any]]
     lines: Sequence[int] | None
-    layout: Layout = field(default_factory=Layout)
-    declared: bool = True
+    layout: Layout = FIXED
+    others: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -184,14 +230,14 @@ class Table:
         other = {".": ",", ",": "."}[self.layout.decimal]
         remedy = ""
         if other in text and np.isfinite(_to_floats([text.replace(other, ".")])[0]):
-            remedy = self.remedy(f'decimal = "{other}"')
+            remedy = self.layout.remedy(self.name, f'decimal = "{other}"')
         return InputError(self.where(row, column), problem, bound="a finite number", remedy=remedy)
 
     def no_time(self, row: int, column: str) -> InputError:
         """Return the error for a cell that is not a time."""
         form = self.layout.time_format
         bound = "ISO 8601, such as 2026-01-31 09:30" if form is None else f"in the format {form!r}"
-        problem, remedy = "is not a time", self.remedy('time_format = "…"', "the format of the times")
+        problem, remedy = "is not a time", self.layout.remedy(self.name, 'time_format = "…"', "the format of the times")
         try:
             text = _text_of(self.columns[column][row]).strip()
             if not text:
@@ -199,16 +245,12 @@ class Table:
             _reader(self.layout)(text)
         except _ClockChangeError:
             problem = "occurs twice or never, because clocks change"
-            remedy = self.remedy('time_zone = "…"', "the zone of the times; or write offsets, such as +01:00")
+            remedy = self.layout.remedy(
+                self.name, 'time_zone = "…"', "the zone of the times; or write offsets, such as +01:00"
+            )
         except (ValueError, OverflowError):
             pass
         return InputError(self.where(row, column), problem, bound=bound, remedy=remedy)
-
-    def remedy(self, key: str, why: str = "") -> str:
-        """Return the remedy that declares a key, or the lines of pandas if no specification declares this file."""
-        if not self.declared:
-            return PANDAS.format(self.name)
-        return f"set {key} in [files]" + (f": {why}" if why else "")
 
     def _plain(self, texts: list[str]) -> list[str]:
         """Return texts with decimal points; a point in a number with a decimal comma becomes a fault."""
@@ -223,27 +265,23 @@ def read_table(source: Any, columns: Iterable[str] | None = None, layout: Layout
     Args:
         source: A path of a text (.gz: compressed by gzip) or a Parquet file (.parquet), a DataFrame, or a mapping.
         columns: The names of the columns to read; None reads all columns.
-        layout: The layout; None is the default layout, for files that no specification declares.
+        layout: The layout; None is that of files that no specification names.
 
     Returns:
-        The columns and the lines of their rows.
+        The columns and the lines of their rows; a table may have no rows.
 
     Raises:
-        InputError: The table does not fit the layout, lacks a column or repeats one, or has no rows.
+        InputError: The table does not fit the layout, lacks a column or repeats one.
         MissingDependencyError: A Parquet file is read without PyArrow.
 
     >>> read_table({"user": ["ada", "bob"], "age": [36, None]}).texts("age")
     ['36', '']
     """
-    wanted = None if columns is None else list(dict.fromkeys(columns))
-    empty = Table("", {}, None, layout or Layout(), layout is not None)
-    if not isinstance(source, str | Path) and not hasattr(source, "__fspath__"):
-        return _of_object(source, wanted, empty)
+    wanted, layout = None if columns is None else list(dict.fromkeys(columns)), layout or FIXED
+    if not isinstance(source, str | PathLike):
+        return _of_object(source, wanted, "source", Table("", {}, None, layout))
     path = as_path(source, "path")
-    empty = Table(str(path), {}, None, empty.layout, empty.declared)
-    if path.suffix.lower() == ".parquet":
-        return _of_parquet(path, wanted, empty)
-    return _of_text(path, wanted, replace(empty, lines=()))
+    return _of_parquet(path, wanted, layout) if path.suffix.lower() == ".parquet" else _of_text(path, wanted, layout)
 
 
 def content_of(path: Path) -> bytes:
@@ -264,22 +302,30 @@ def content_of(path: Path) -> bytes:
     return unpacked
 
 
-def _of_text(path: Path, wanted: list[str] | None, table: Table) -> Table:
-    content, encoding = content_of(path), table.layout.encoding
+def read_rows(path: Path, layout: Layout | None = None) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line of a CSV text where each row begins, and its fields; a blank line has no fields."""
+    layout, line = layout or FIXED, 0
+    content, encoding = content_of(path), layout.encoding
     codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     lines: Iterable[str] = io.TextIOWrapper(io.BytesIO(content), codec, newline="")
+    if b"\0" in content:
+        lines = _without_zeros(lines, path, layout)
+    # Files of this package escape what a spreadsheet would evaluate.
+    escaped = b"'" in content
+    reader = csv.reader(lines, delimiter=layout.delimiter, strict=True)
     try:
-        found = _of_lines(_without_zeros(lines, table) if b"\0" in content else lines, wanted, table)
+        for row in reader:
+            yield line + 1, list(map(from_cell, row)) if escaped else row
+            line = reader.line_num
     except UnicodeError:
-        line = _first_undecodable(content, encoding)
-        remedy = table.remedy('encoding = "…"', "the encoding of the file, such as latin-1 or utf-16")
-        problem, bound = f"is not a text in {encoding}", f"a text in {encoding}"
-        raise InputError(f"{path}, line {line}", problem, bound=bound, remedy=remedy) from None
-    if b"'" in content:
-        # Files of this package escape what a spreadsheet would evaluate.
-        columns = {name: list(map(from_cell, texts)) for name, texts in found.columns.items()}
-        found = replace(found, columns=columns)
-    return found
+        where = f"{path}, line {_first_undecodable(content, encoding)}"
+        remedy = layout.remedy(path, 'encoding = "…"', "the encoding of the file, such as latin-1 or utf-16")
+        bound = f"a text in {encoding}"
+        raise InputError(where, f"is not a text in {encoding}", bound=bound, remedy=remedy) from None
+    except csv.Error as error:
+        remedy = f"a field has at most {csv.field_size_limit()} characters" if "limit" in str(error) else ""
+        where, bound = f"{path}, line {line + 1}", "a row of CSV, with closed quotes"
+        raise InputError(where, f"cannot be read ({error})", bound=bound, remedy=remedy) from error
 
 
 def _first_undecodable(content: bytes, encoding: str) -> int:
@@ -294,119 +340,109 @@ def _first_undecodable(content: bytes, encoding: str) -> int:
     return 1 + text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
-def _without_zeros(lines: Iterable[str], table: Table) -> Iterator[str]:
+def _without_zeros(lines: Iterable[str], path: Path, layout: Layout) -> Iterator[str]:
     """Yield the lines of a text; raise `InputError` for the first line with a zero byte."""
     for number, line in enumerate(lines, 1):
         if "\0" in line:
-            remedy = table.remedy('encoding = "utf-16"', "if the file is in UTF-16; another file is not a text")
-            raise InputError(f"{table.name}, line {number}", "has a zero byte", bound="a text", remedy=remedy)
+            remedy = layout.remedy(path, 'encoding = "utf-16"', "if the file is in UTF-16; other files are no texts")
+            raise InputError(f"{path}, line {number}", "has a zero byte", bound="a text", remedy=remedy)
         yield line
 
 
-def _of_lines(lines: Iterable[str], wanted: list[str] | None, table: Table) -> Table:
-    """Return the columns of a CSV text; a row is named by the line where it begins."""
-    reader = csv.reader(lines, delimiter=table.layout.delimiter, strict=True)
-    starts, rows, blank, line = array("q"), [], 0, 0
-    try:
-        header = list(map(from_cell, next(reader, [])))
-        if not header:
-            raise InputError(f"{table.name}, line 1", "is blank", bound="a header line with the names of the columns")
-        names, places = _places_of(header, wanted, table)
-        pick = itemgetter(*places) if len(places) > 1 else lambda row: (row[places[0]],)
-        width, line = len(header), reader.line_num
-        for row in reader:
-            if len(row) != width or blank:
-                row = row or [""]
-                if len(row) == 1 < width and not row[0]:
-                    blank, line = blank or line + 1, reader.line_num
-                    continue
-                raise _ragged(f"{table.name}, line {blank or line + 1}", 0 if blank else len(row), header, table)
-            starts.append(line + 1)
-            line = reader.line_num
-            rows.append(pick(row))
-    except csv.Error as error:
-        remedy = f"fields of more than {csv.field_size_limit()} characters are refused" if "limit" in str(error) else ""
-        where, bound = f"{table.name}, line {line + 1}", "a row of CSV, with closed quotes"
-        raise InputError(where, f"cannot be read ({error})", bound=bound, remedy=remedy) from error
-    found: list[Sequence[str]] = list(zip(*rows, strict=True)) or [()] * len(names)
-    return replace(table, columns=dict(zip(names, found, strict=True)), lines=starts)
+def _of_text(path: Path, wanted: list[str] | None, layout: Layout) -> Table:
+    """Return the columns of a CSV text with a header line."""
+    given = read_rows(path, layout)
+    _, header = next(given, (1, []))
+    if not header:
+        raise InputError(f"{path}, line 1", "is blank", bound="a header line with the names of the columns")
+    names, places = _places_of(header, wanted, f"{path}, line 1", layout)
+    pick: Callable[[list[str]], Sequence[str]] = lambda row: [row[place] for place in places]  # noqa: E731
+    if len(places) > 1:
+        pick = itemgetter(*places)
+    width, blank, lines, rows = len(header), 0, array("q"), list[Sequence[str]]()
+    for line, row in given:
+        if blank or len(row) != width:
+            # Blank lines may end a table; in a table of one column, a blank line is a row.
+            row = row or [""]
+            if row == [""] != header and width > 1:
+                blank = blank or line
+                continue
+            if blank or len(row) != width:
+                raise _ragged(path, blank or line, 0 if blank else len(row), width, layout)
+        lines.append(line)
+        rows.append(pick(row))
+    columns: list[Sequence[str]] = list(zip(*rows, strict=True)) or [()] * len(names)
+    others = tuple(name for name in header if name not in names)
+    return Table(str(path), dict(zip(names, columns, strict=True)), lines, layout, others)
 
 
-def _places_of(header: Sequence[str], wanted: list[str] | None, table: Table) -> tuple[list[str], list[int]]:
+def _places_of(
+    header: Sequence[str], wanted: list[str] | None, where: str, layout: Layout = FIXED
+) -> tuple[list[str], list[int]]:
     """Return the columns to read and their positions; raise `InputError` if one is missing or repeated."""
     names = list(header) if wanted is None else wanted
     for name in names:
         if header.count(name) > 1:
-            bound = "one column of each name"
-            raise InputError(
-                _first_line(table), f"repeats the column {name!r}", bound=bound, remedy="rename one of them"
-            )
+            remedy = "rename one of them"
+            raise InputError(where, f"repeats the column {name!r}", bound="each column once", remedy=remedy)
         if name not in header:
-            raise _no_column(name, header, table)
+            # Other names are not shown, because a first line may be data.
+            remedy = "names of columns are compared exactly, with capitals and spaces"
+            others = [sign for sign in _DELIMITERS if len(header) == 1 and sign in header[0]]
+            if others:
+                remedy = layout.remedy(where.rsplit(", line", 1)[0], f"delimiter = {_DELIMITERS[others[0]]}")
+            bound = f"one of its {len(header)} columns"
+            raise InputError(where, f"has no column {name!r}", bound=bound, remedy=remedy)
     return names, [header.index(name) for name in names]
 
 
-def _first_line(table: Table) -> str:
-    return f"{table.name}, line 1" if table.lines is not None else table.name or "source"
-
-
-def _no_column(name: str, header: Sequence[str], table: Table) -> InputError:
-    """Return the error for a column that is missing; other names are not shown, because a first line may be data."""
-    remedy = "its first line must contain the names of the columns, spelled as they are declared"
-    others = [sign for sign in _DELIMITERS if len(header) == 1 and sign in header[0]]
-    if others:
-        remedy = table.remedy(f"delimiter = {_DELIMITERS[others[0]]}")
-    elif name.casefold().strip() in [each.casefold().strip() for each in header]:
-        remedy = "it has a column whose name differs in capitals or spaces"
-    bound = f"one of its {len(header)} columns"
-    return InputError(_first_line(table), f"has no column {name!r}", bound=bound, remedy=remedy)
-
-
-def _ragged(where: str, fields: int, header: Sequence[str], table: Table) -> InputError:
+def _ragged(path: Path, line: int, fields: int, width: int, layout: Layout) -> InputError:
     """Return the error for a line with another number of fields than the header."""
-    bound = f"{len(header)} fields, as in the header"
+    where, bound = f"{path}, line {line}", f"{width} fields, as in the header"
     if not fields:
         remedy = "delete the line if no row is missing there, or fill in its fields"
         return InputError(where, "is blank", bound=bound, remedy=remedy)
-    remedy = table.remedy('delimiter = "…"', "the character between columns; or quote fields that contain it")
+    remedy = layout.remedy(path, 'delimiter = "…"', "the character between columns; or quote fields that contain it")
     return InputError(where, "has the wrong number of fields", value=fields, bound=bound, remedy=remedy)
 
 
-def _of_parquet(path: Path, wanted: list[str] | None, table: Table) -> Table:
+def _of_parquet(path: Path, wanted: list[str] | None, layout: Layout) -> Table:
     try:
         import pyarrow as arrow
         from pyarrow import parquet
     except ImportError as error:
         raise MissingDependencyError(f"{path} is a Parquet file: pip install pyarrow, or save it as CSV") from error
+    content = content_of(path)
     try:
-        with parquet.ParquetFile(io.BytesIO(content_of(path))) as file:
-            names, _ = _places_of(file.schema_arrow.names, wanted, table)
-            limit, found = max_unpacked_bytes(path.stat().st_size), file.metadata
-            unpacked = sum(found.row_group(place).total_byte_size for place in range(found.num_row_groups))
+        with parquet.ParquetFile(io.BytesIO(content)) as file:
+            names, _ = _places_of(file.schema_arrow.names, wanted, str(path))
+            found, limit = file.metadata, max_unpacked_bytes(len(content))
+            unpacked = sum(found.row_group(group).total_byte_size for group in range(found.num_row_groups))
             if max(unpacked, found.num_rows * len(names)) > limit:
                 raise InputError(str(path), "unpacks to too much", bound=f"at most {limit} bytes")
-            return _of_object(file.read(columns=names, use_threads=False), names, table)
+            others = tuple(name for name in file.schema_arrow.names if name not in names)
+            columns = file.read(columns=names, use_threads=False)
     except arrow.ArrowException as error:
         # The message of this error may quote the content of the file.
         problem = f"is not a readable Parquet table ({type(error).__name__})"
         raise InputError(str(path), problem, bound="a Parquet file") from None
+    return _of_object(columns, names, str(path), Table(str(path), {}, None, layout, others))
 
 
-def _of_object(source: Any, wanted: list[str] | None, table: Table) -> Table:
+def _of_object(source: Any, wanted: list[str] | None, name: str, table: Table) -> Table:
     """Return the columns of an object with named columns; each becomes a list or an array."""
     header = source.keys() if isinstance(source, Mapping) else getattr(source, "column_names", None)
     header = getattr(source, "columns", None) if header is None else header
     if header is None or isinstance(source, type):
         bound = "a path, a DataFrame, or a mapping of columns"
-        raise InputError("source", "is not a table", value=type(source).__name__, bound=bound)
-    names, _ = _places_of(list(header), wanted, table)
-    columns = {name: _values_of(source[name], f"{_first_line(table)}, column {name}") for name in names}
-    for name in names[1:]:
-        if len(columns[name]) != len(columns[names[0]]):
+        raise InputError(name, "is not a table", value=type(source).__name__, bound=bound)
+    names, _ = _places_of(list(header), wanted, name)
+    columns = {each: _values_of(source[each], f"{name}, column {each}") for each in names}
+    for each in names[1:]:
+        if len(columns[each]) != len(columns[names[0]]):
             bound = f"{len(columns[names[0]])} rows, as in the column {names[0]}"
-            path = f"{_first_line(table)}, column {name}"
-            raise InputError(path, "has another length", value=len(columns[name]), bound=bound)
-    return replace(table, columns=columns)
+            raise InputError(f"{name}, column {each}", "has another length", value=len(columns[each]), bound=bound)
+    return replace(table, columns=columns, others=table.others or tuple(each for each in header if each not in names))
 
 
 def _values_of(column: Any, path: str) -> Sequence[Any]:
@@ -520,37 +556,3 @@ def _instants_of(values: np.ndarray[Any, Any]) -> Instants:
     seconds = values.astype("datetime64[s]")
     rest = (values - seconds).astype("timedelta64[ns]").astype(np.int64)
     return Instants(seconds.astype(np.int64) - (rest < 0), rest % _NANOSECONDS)
-
-
-def _check_format(form: object) -> None:
-    """Raise `InputError` unless a time format is known and determines an instant."""
-    if form in UNITS:
-        return
-    parts = [each for each in _DIRECTIVE.findall(form) if each != "%"] if isinstance(form, str) else []
-    bound = f'a pattern such as "%d/%m/%Y %H:%M:%S", or one of {", ".join(UNITS)}'
-    problem = ""
-    if not parts:
-        problem = "is not a time format"
-    elif not _KNOWN_DIRECTIVES.issuperset(parts):
-        problem = "has a directive that is not supported"
-        bound = f"a pattern of {', '.join('%' + each for each in sorted(_KNOWN_DIRECTIVES))}"
-    elif len(parts) != len(set(parts)):
-        problem = "contains a directive twice"
-    elif len({"Y", "y"} & set(parts)) != 1:
-        problem = "does not have one year"
-    elif ("I" in parts) != ("p" in parts):
-        problem, bound = "has one of %I and %p without the other", "%I and %p together, or %H for 24 hours"
-    if problem:
-        raise InputError("time_format", problem, value=form, bound=bound)
-
-
-def _zone_of(name: object) -> tzinfo:
-    """Return the zone with a name; raise `InputError` if it is unknown."""
-    if name == "UTC":
-        return UTC
-    with suppress(ValueError, OSError, ZoneInfoNotFoundError):
-        if isinstance(name, str):
-            return ZoneInfo(name)
-    remedy = "" if available_timezones() else "this machine has no zone database: pip install tzdata"
-    bound = 'a name such as "UTC" or "Europe/Zurich"'
-    raise InputError("time_zone", "is not a time zone", value=name, bound=bound, remedy=remedy)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, as_indices, read_only, require
-from mechdesign.base._check import as_list, require_kind
-from mechdesign.base._errors import InputError, Shown, values_are_shown
-from mechdesign.data._layout import form_of
+from mechdesign.base._arrays import Floats, Integers, as_floats, as_indices, read_only, require
+from mechdesign.base._check import as_integer, as_list, require_kind
+from mechdesign.base._errors import InputError, Shown
+from mechdesign.base._names import named
+from mechdesign.data.labels import Names
 from mechdesign.model._domain import BoundingBox, Domain
-from mechdesign.model._locate import INTERCHANGED, interval, wrap_longitudes
+from mechdesign.model._locate import INTERCHANGED, PLANE, interval, locate, wrap_longitudes
 
 Times = NDArray[np.datetime64]
 
@@ -27,6 +29,8 @@ class Trajectory:
         latitude: Degrees, float64 of shape (k,), k ≥ 1, read-only.
         longitude: Degrees in [-180, 180], float64 of shape (k,), read-only.
         time: UTC, datetime64[s] of shape (k,), read-only; None if only the order is known.
+        ties: The number of points at another place than the point before, at the same time, in an order that the data
+            do not tell. Counts of steps refuse them.
 
     Raises:
         InputError: A value is out of range, or lengths differ.
@@ -39,6 +43,7 @@ class Trajectory:
     latitude: Floats
     longitude: Floats
     time: Times | None = None
+    ties: int = 0
 
     def __post_init__(self) -> None:
         """Check ranges and lengths, and freeze the arrays."""
@@ -53,8 +58,9 @@ class Trajectory:
             raise InputError("latitude", f"the trace of user {self.user!r} is empty", bound="at least one point")
         if len(self.longitude) != k:
             raise InputError("longitude", "has another length than latitude", value=len(self.longitude), bound=f"{k}")
+        as_integer(self.ties, "ties", 0)
         if self.time is not None:
-            if as_array(self.time, "time").dtype.kind in "biuf":
+            if named(self.time, "time", dtype=object).dtype.kind in "biuf":
                 bound = "datetime64: np.array(seconds, dtype='datetime64[s]') of seconds since 1970"
                 raise InputError("time", "contains numbers", bound=bound)
             time = np.array(self.time, dtype="datetime64[s]")
@@ -82,6 +88,7 @@ class Visits:
         domain: The grid.
         times: Times of each stretch, datetime64[s], or None; empty if no times are known.
         exits: Whether the user left the box after each stretch; empty if unknown.
+        ties: The number of points whose order is unknown, see `Trajectory.ties`.
 
     Raises:
         InputError: Lengths differ, or a cell index is out of range.
@@ -99,6 +106,7 @@ class Visits:
     domain: Domain
     times: tuple[Times | None, ...] = ()
     exits: tuple[bool, ...] = ()
+    ties: int = 0
     # For each user, the indices of the user's stretches in `cells`.
     _stretches: dict[str, list[int]] = field(init=False, repr=False)
 
@@ -148,6 +156,17 @@ class Visits:
             remedy = "" if isinstance(user, str) else "give the name as a string"
             raise InputError("user", "has no visits", value=user, bound=bound, remedy=remedy)
         return tuple(self.cells[index] for index in self._stretches[user])
+
+    def require_order(self) -> None:
+        """Raise `InputError` if the order of some points is unknown, so that steps cannot be counted."""
+        if self.ties:
+            raise InputError(
+                "traces",
+                f"have {self.ties} points at the time of the point before, and rows of one person neither ascend nor "
+                "descend in time: their order is unknown",
+                bound="rows in the order of time, or times that differ",
+                remedy="sort the rows of each person by time, or read finer times",
+            )
 
     def counts(self, user: str | None = None) -> Integers:
         """Return the number of visits to each cell.
@@ -219,30 +238,76 @@ def to_grid(traces: Iterable[Trajectory], domain: Domain) -> Visits:
         exits += [True] * len(cuts) + [bool(kept[-1] < len(trace) - 1)]
     if inside == 0:
         raise _all_outside(given, box)
-    return Visits(tuple(cells), tuple(users), inside, outside, domain, tuple(times), tuple(exits))
+    ties = sum(trace.ties for trace in given)
+    return Visits(tuple(cells), tuple(users), inside, outside, domain, tuple(times), tuple(exits), ties)
 
 
 def _all_outside(traces: Sequence[Trajectory], box: BoundingBox) -> InputError:
-    """Return an error with the extent of the points; it tells if latitude and longitude seem to be interchanged."""
+    """Return the error; it tells if latitude and longitude seem to be interchanged."""
     points = sum(map(len, traces))
     if not points:
         return InputError("traces", "none of the 0 points is inside the box", bound="at least one trace")
     latitude = np.concatenate([trace.latitude for trace in traces])
     longitude = np.concatenate([trace.longitude for trace in traces])
-    extent = (latitude.min(), latitude.max(), longitude.min(), longitude.max())
     swapped = (latitude >= box.west) & (latitude <= box.east) & (longitude >= box.south) & (longitude <= box.north)
+    problem, remedy = f"none of the {points} points is inside the box", "check the box; mechdesign init proposes one"
     if swapped.mean() > 0.5:
-        problem = f"none of the {points} points is inside the box: {INTERCHANGED}"
-        remedy = "exchange the names of the two columns"
-    else:
-        problem, remedy = (
-            f"none of the {points} points is inside the box",
-            "check the box; mechdesign init proposes a box",
-        )
-    # The extent of a single point is its exact position, so it is masked.
-    shown = (
-        BoundingBox.text(*extent)
-        if values_are_shown()
-        else "latitude {} to {}, longitude {} to {}".format(*(form_of(f"{degrees:.6g}") for degrees in extent))
-    )
-    return InputError("traces", problem, value=Shown(shown), bound=f"within {box}", remedy=remedy)
+        problem, remedy = f"{problem}: {INTERCHANGED}", "exchange the names of the two columns"
+    return InputError("traces", problem, bound=f"within {box}", remedy=remedy)
+
+
+def as_states(trace: Sequence[object] | NDArray[Any], domain: Domain) -> Integers:
+    """Return the state of each step of a trace, as indices into a domain.
+
+    Args:
+        trace: A list of indices (integers) or labels (strings), or an array of places (steps, 2) with x and y in the
+            unit of the domain. A place belongs to its cell in a grid, or to the nearest member of another domain.
+        domain: The states.
+
+    Returns:
+        Indices, int64 of shape (steps,).
+
+    Raises:
+        InputError: A state is unknown, or a place is outside the domain; the path names the step.
+
+    >>> as_states(["work", "home", 1], Domain.from_labels(["home", "work"])).tolist()
+    [1, 0, 1]
+    """
+    rows = as_list(trace, "trace", "states, coordinates or labels, one for each step")
+    if not rows:
+        raise InputError("trace", "contains no steps", bound="at least one state")
+    if all(isinstance(each, str) or np.ndim(each) == 0 for each in rows):
+        names = Names.of(domain.labels)
+        return np.array([find_state(names, each, f"trace[{step}]") for step, each in enumerate(rows)], dtype=np.int64)
+    find = locator(domain, PLANE, "trace")
+    places = as_floats(rows, "trace", "(steps, 2)")
+    require(np.isfinite(places), places, "trace", "finite numbers")
+    if places.shape[1] != 2:
+        raise InputError("trace", "has the wrong shape", value=places.shape, bound="(steps, 2)")
+    return np.array([find(place, f"trace[{step}]") for step, place in enumerate(places)], dtype=np.int64)
+
+
+def find_state(names: Names, state: Any, path: str) -> int:
+    """Return the position of a state given in Python: an integer is an index, and a string is a label."""
+    if isinstance(state, np.integer) or (isinstance(state, int) and not isinstance(state, bool)):
+        return names.find_position(int(state), path)
+    if isinstance(state, str):
+        return names.find(state, path)
+    raise InputError(path, "is not a secret", bound="a label (string) or an index (integer)")
+
+
+def locator(domain: Domain, axes: tuple[str, str], path: str) -> Callable[[Floats, str], int]:
+    """Return a function that finds the member at a place, whose coordinates are `axes`, for a path in errors."""
+    area = domain.area(axes)
+    if area is None or (area.is_scattered and area.reach is None):
+        bound = "states by label or index, or a domain with these coordinates and at least two places"
+        raise InputError(path, "gives coordinates that the domain does not have", bound=bound)
+
+    def find(place: Floats, path: str) -> int:
+        try:
+            return int(locate(area, (place[:1], place[1:]))[0][0])
+        except InputError as error:
+            remedy = error.remedy or "remove these steps, or use a larger domain"
+            raise InputError(path, error.problem, bound=error.bound, remedy=remedy) from None
+
+    return find

@@ -19,15 +19,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from mechdesign.base._arrays import Integers, as_array, as_labels
+from mechdesign.base._arrays import Integers, as_labels
 from mechdesign.base._check import as_integer, rename_path, require_unmasked
 from mechdesign.base._errors import InputError, InputWarning
+from mechdesign.base._names import named
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._graph_nodes import check_graph
-from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import MarkovChain, as_chain
 from mechdesign.model._numbers import Number
 
 
@@ -139,8 +140,8 @@ def categories(labels: Iterable[Hashable], regions: Iterable[Hashable] | None = 
     >>> list(categories(["cafe", "home", "cafe"]).edges)
     [(0, 2)]
     """
-    names = as_labels(labels, "labels")
-    places = [None] * len(names) if regions is None else as_labels(regions, "regions")
+    names = as_labels(labels, "labels", ())
+    places = [None] * len(names) if regions is None else as_labels(regions, "regions", ())
     if len(places) != len(names):
         raise InputError("regions", "does not match labels", value=len(places), bound=f"{len(names)} values")
     every = [None if name is None else (name, place) for name, place in zip(names, places, strict=True)]
@@ -195,12 +196,12 @@ def threshold(
             domain, "domain", f"give them as threshold(distance=matrix, radius={exact_text(limit)})"
         )
         pairs = distances.pairs_within(domain, limit)
-        places = domain.points if isinstance(domain, Domain) else as_array(domain, "domain")
+        places = domain.points if isinstance(domain, Domain) else named(domain, "domain")
         distances.warn_of_radius(limit, float(np.hypot.reduce(np.ptp(places, axis=0))) if places.size else 0.0)
-        graph = from_edges(domain.size if isinstance(domain, Domain) else len(as_array(domain, "domain")), pairs)
+        graph = from_edges(domain.size if isinstance(domain, Domain) else len(places), pairs)
     else:
         try:
-            lengths = distances.matrix(distance)  # type: ignore[arg-type]
+            lengths = distances.matrix(named(distance, "distances", (), ()))
         except InputError as error:
             raise rename_path(error, "distance", "distances") from error
         if lengths.shape[0] != lengths.shape[1]:
@@ -235,10 +236,8 @@ def transitions(P: MarkovChain | ArrayLike | sparse.sparray) -> nx.Graph:
         if not (np.isfinite(steps.data) & (steps.data >= 0)).all():
             raise InputError("P", "has entries that are not probabilities", bound="finite numbers >= 0")
     else:
-        try:
-            steps = sparse.csr_array((P if isinstance(P, MarkovChain) else MarkovChain(as_array(P, "matrix"))).matrix)
-        except InputError as error:
-            raise rename_path(error, "P", "matrix") from error
+        chain = as_chain(P, "P")  # type: ignore[arg-type]
+        steps = sparse.csr_array(chain.arranged((), "P").matrix)
     steps.eliminate_zeros()
     reached = sparse.csr_array((np.ones(steps.nnz), steps.indices, steps.indptr), shape=steps.shape)
     # Each entry counts the common predecessors of two states; the upper triangle contains each pair once.

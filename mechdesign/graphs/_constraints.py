@@ -14,14 +14,14 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Integers, as_array
+from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_integer, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
 from mechdesign.model._components import label_components, members
 from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number
-from mechdesign.model._prior import Prior
+from mechdesign.model._prior import Prior, as_prior
 
 
 def constrain(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
@@ -66,7 +66,7 @@ def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
     >>> delta_set([0.125, 0.5, 0.375], 0.125).tolist()
     [1, 2]
     """
-    probabilities = (prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))).probabilities
+    probabilities = as_prior(prior, labels=()).probabilities
     share = 1 - exact(delta, "delta")
     if not 0 < share <= 1:
         raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")

@@ -10,7 +10,8 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Floats, Integers, as_array
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._names import named
 from mechdesign.graphs._builders import edge_array
 from mechdesign.graphs._constraints import components, constrain, disconnected, excluded, isolated
 from mechdesign.graphs._exposure import degree_of_protection, exposed, hull_between
@@ -111,7 +112,7 @@ def overview(
     2
     """
     check_graph(graph)
-    possible = np.array(sorted(graph), dtype=np.int64) if support is None else as_array(support, "support", np.int64)
+    possible = np.array(sorted(graph), dtype=np.int64) if support is None else named(support, "support", dtype=np.int64)
     kept = constrain(graph, possible)
     places: Floats | None = None
     if points is not None and not (isinstance(points, Domain) and points.points.shape[1] == 0):

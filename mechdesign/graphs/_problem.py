@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_floats
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import Labels
 from mechdesign.graphs._builders import union
 from mechdesign.graphs._exposure import protected_pairs
 from mechdesign.graphs._repairs import repair
@@ -25,7 +26,7 @@ from mechdesign.model._components import label_tied_secrets
 from mechdesign.model._domain import Domain
 from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number
-from mechdesign.model._prior import Prior
+from mechdesign.model._prior import Prior, as_prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._requirement import Requirement, as_requirements
@@ -100,13 +101,14 @@ def problem(
     nodes = np.array(sorted(graph), dtype=np.int64)
     secrets = everyone.part(nodes)
     permitted = secrets if within == "component" else everyone
-    costs = _costs(cost, everyone, nodes, secrets, permitted, within)
+    answers = observables if isinstance(observables, Domain) else everyone
+    costs = _costs(cost, everyone, nodes, secrets, permitted, within, answers.labels)
     if observables is not None and within == "component":
         raise InputError("observables", 'are not used with within="component"', remedy='omit them, or use within="map"')
     if observables is None and costs.shape[1] == permitted.size:
         observables = permitted
     own = nx.relabel_nodes(graph, {node: index for index, node in enumerate(nodes.tolist())})
-    as_requirements(requirements, len(nodes), ", the nodes of the graph")
+    requirements = as_requirements(requirements, len(nodes), ", the nodes of the graph", labels=secrets.labels)
     joined = _join_isolated(own, epsilon, requirements, isolated, secrets, nodes)
     # The graph is the last requirement, so errors number the other requirements as the caller does.
     all_requirements = [*requirements, GraphPrivacy(epsilon, joined)]
@@ -129,7 +131,7 @@ def problem(
 def _prior(prior: Prior | ArrayLike | None, domain: Domain, nodes: Integers) -> Floats:
     if prior is None:
         return np.full(nodes.size, 1 / nodes.size)
-    given = (prior if isinstance(prior, Prior) else Prior(as_floats(prior, "prior", "(n,)"))).probabilities
+    given = as_prior(prior, labels=domain.labels).probabilities
     if given.size != domain.size:
         raise InputError("prior", "does not match the domain", value=given.size, bound=f"{domain.size} probabilities")
     if nodes.size == domain.size:
@@ -141,14 +143,20 @@ def _prior(prior: Prior | ArrayLike | None, domain: Domain, nodes: Integers) -> 
 
 
 def _costs(
-    cost: ArrayLike | None, domain: Domain, nodes: Integers, secrets: Domain, observables: Domain, within: Within
+    cost: ArrayLike | None,
+    domain: Domain,
+    nodes: Integers,
+    secrets: Domain,
+    observables: Domain,
+    within: Within,
+    labels: Labels,
 ) -> Floats:
     """Return the costs of answers for the nodes, without forbidden answers."""
     if cost is None:
         if not domain.points.shape[1]:
             raise InputError("cost", "is missing", remedy="give a cost: a domain of labels has no places")
         return distances.euclidean(secrets, None if observables is secrets else observables)
-    costs = as_floats(cost, "cost", "(n, n)")
+    costs = as_floats(cost, "cost", "(n, n)", domain.labels, labels)
     columns = costs.shape[1] if within == "map" else domain.size
     if costs.shape != (domain.size, columns):
         shape = f"({domain.size}, {domain.size if within == 'component' else 'm'})"

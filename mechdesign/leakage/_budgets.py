@@ -180,15 +180,10 @@ def _outermost(alpha: float, middle: float, own: Step, other: Step) -> float:
 
 def _warn_of_zero(where: str, before: _Losses, after: _Losses) -> None:
     which = {name: losses for name, losses in (("backward", before), ("forward", after)) if _identity(losses)}
-    stopped = [loss for losses in which.values() for loss in losses if loss is not None and loss.identity]
-    if all(loss.stopped_by_ends for loss in stopped):
-        reason = (
-            f"because of ends alone, states of the {' and the '.join(which)} matrix whose rows are unknown or have a 1 "
-            "on the diagonal; if such a row were a mixture of the others, positive budgets would be possible"
-        )
-    else:
-        reason = (
-            f"two rows of the {' and the '.join(which)} matrix have disjoint supports, so that leakage adds up without "
-            "loss; give Candidates of matrices that may be true, or spend a budget for a number of releases"
-        )
+    losses = [loss for losses in which.values() for loss in losses if loss is not None and loss.identity]
+    how = "may have, because rows are unknown," if any(len(loss.unknown) for loss in losses) else "have"
+    reason = (
+        f"two rows of the {' and the '.join(which)} matrix {how} disjoint supports, so that leakage adds up without "
+        "loss; give Candidates of matrices that may be true, or spend a budget for a number of releases"
+    )
     warn(f"no positive budget is possible {where}: {reason}", BudgetWarning, stacklevel=3)

@@ -12,8 +12,8 @@ from scipy.sparse import csgraph
 
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import CorrelationWarning, InputError
+from mechdesign.base._names import order_of
 from mechdesign.base._warnings import warn
-from mechdesign.leakage._ends import end_states
 from mechdesign.leakage._loss import LossFunction
 
 # A matrix (array, MarkovChain, OpenChain, SciPy sparse), LossFunction, Varying, Candidates, or None: no correlation.
@@ -201,9 +201,13 @@ def check_directions(backward: Sequence[_Losses], forward: Sequence[_Losses], st
         if (id(before), id(after)) in seen:
             continue
         seen.add((id(before), id(after)))
-        found = before.misfits.get(after.digest)
+        order = order_of(after.names, before.names, "forward") if before.names else None
+        ahead, key = after.matrix, after.digest
+        if order is not None:
+            ahead, key = ahead[order][:, order], f"{key} {order.tolist()}"
+        found = before.misfits.get(key)
         if found is None:
-            found = before.misfits[after.digest] = mismatch(before.matrix, after.matrix)
+            found = before.misfits[key] = mismatch(before.matrix, ahead)
         if found:
             which = f" at step {step}" if len(set(map(id, backward[0]))) > 1 else ""
             warn(
@@ -258,10 +262,10 @@ def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_a
 
 
 def _unseen(ahead: sparse.csr_array, back: sparse.csr_array) -> Flags:
-    """Return the uninformative rows of F (n, n): zero rows, and unit rows for which Bᵀ has no entry."""
-    ends = np.zeros(ahead.shape[0], dtype=bool)
-    ends[end_states(ahead)] = True
-    unseen: Flags = (np.diff(ahead.indptr) == 0) | (ends & (np.diff(back.indptr) == 0))
+    """Return the uninformative rows of F (n, n): zero rows, and 1 on the diagonal where Bᵀ has no entry."""
+    entries = np.diff(ahead.indptr)
+    stays = (entries == 1) & (ahead.diagonal() > 0)
+    unseen: Flags = (entries == 0) | (stays & (np.diff(back.indptr) == 0))
     return unseen
 
 

@@ -31,8 +31,8 @@ class Correlations:
     """Estimated correlations over the states that occur.
 
     Attributes:
-        forward: Pr(next | now); an `OpenChain` if rows are unknown.
-        backward: Pr(before | now); an `OpenChain` if rows are unknown.
+        forward: Pr(next | now); an `OpenChain` with `ends="any"` if a state was never left.
+        backward: Pr(before | now); an `OpenChain` with `ends="any"` if a state was never entered.
         initial: The distribution of the state before a step.
         states: Indices of the states among all n, ascending, read-only: row and column i of the chains belong to
             states[i]. Index n is the state outside the box.
@@ -62,7 +62,7 @@ def correlations_from_traces(
     initial: Prior | ArrayLike | None = None,
     only_visited: bool = True,
     *,
-    ends: Ends = "stay",
+    ends: Ends = "any",
     border: Border = "cut",
 ) -> Correlations:
     """Estimate forward and backward correlations from traces of states 0..n−1, each of shape (k,).
@@ -83,8 +83,9 @@ def correlations_from_traces(
             this distribution and the forward chain. By default, it consists of the observed frequencies, smoothed by
             the same amount.
         only_visited: Whether to leave out the states that no trace visits.
-        ends: The row of states without observed steps: "stay" is a 1 on the diagonal, "mixture" any mixture of observed
-            rows, and "any" any row. With "mixture" and "any" the chain is an `OpenChain`.
+        ends: The row of states without observed steps. With "any" it is unknown: a row of zeros, which functions that
+            compute leakage read as any row. With "stay" it has a 1 on the diagonal, so that both chains are a
+            `MarkovChain`.
         border: With "cut" the chain describes people who stay inside, because steps that leave the box are left out.
             With "state" these steps lead to an additional state n outside the box, which has no departures.
 
@@ -95,9 +96,9 @@ def correlations_from_traces(
         InputError: If no step is counted, if `initial` has weight on a state without departures, or if it does not
             reach every state that is entered. The same error is raised for `border="state"` if the traces have no box.
 
-    >>> found = correlations_from_traces([[0, 1, 0, 2]], 3, ends="mixture")
+    >>> found = correlations_from_traces([[0, 1, 0, 2]], 3)
     >>> found.forward, found.never_left.tolist(), found.backward.matrix.tolist()
-    (OpenChain(3 states, 1 of them ends: mixture), [2], [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    (OpenChain(3 states, 1 of them with an unknown row), [2], [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     """
     n = as_integer(n, "n", 1)
     smoothing = as_smoothing(smoothing, "smoothing")
@@ -138,6 +139,8 @@ def _count(traces: Any, n: int, border: Border) -> tuple[Floats, Floats, int]:
     m is n, or n + 1 if the outside of the box is a state.
     """
     exits: tuple[bool, ...] | None = getattr(traces, "exits", None)
+    if hasattr(traces, "require_order"):
+        traces.require_order()
     if border not in ("cut", "state"):
         raise InputError("border", "is not known", value=border, bound='"cut" or "state"')
     if border == "state" and not exits:
@@ -167,7 +170,7 @@ def _initial(initial: Prior | ArrayLike | None, left: Floats, states: Integers, 
     """Return the distribution before a step; raise `InputError` for weight on states without departures."""
     if initial is None:
         return Prior(left / left.sum())
-    given = as_floats(initial, "initial", "(n,)")
+    given = as_floats(initial, "initial", "(n,)", ())
     if len(given) not in (n, len(states)):
         raise InputError("initial", "has the wrong shape", value=given.shape, bound=f"({n},) or ({len(states)},)")
     weight, known = np.zeros(size), np.zeros(size, dtype=bool)

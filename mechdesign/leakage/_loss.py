@@ -20,18 +20,11 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base import _cache as caching
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, read_only
+from mechdesign.base._arrays import Floats, Integers, as_floats, read_only
 from mechdesign.base._check import as_path, as_truth
-from mechdesign.base._errors import InputError, StateError
-from mechdesign.base._values import cached_property
-from mechdesign.leakage._ends import (
-    as_open_rows,
-    end_states,
-    line_of_any,
-    select_known_rows,
-    warn_of_smoothing,
-    zero_rows,
-)
+from mechdesign.base._errors import InputError, SmoothedChainWarning, StateError
+from mechdesign.base._names import Names, named, opened
+from mechdesign.base._warnings import warn
 from mechdesign.leakage._loss_file import RESTORE, lines_in, read_loss, write_loss
 from mechdesign.leakage._support import DensePairs, Line, SparseRows, Support, are_pieces, envelope
 from mechdesign.leakage._transitions import (
@@ -41,9 +34,9 @@ from mechdesign.leakage._transitions import (
     disjoint_rows,
     distinct_rows,
     matrix_digest,
+    unknown_rows,
 )
 from mechdesign.model._markov import MarkovChain
-from mechdesign.model._open_chain import OpenChain
 
 # For larger ratios log1p(r) = log(r) to the last bit, and the logarithms do not overflow.
 _HUGE = 1e17
@@ -57,7 +50,7 @@ def log_ratio(G: ArrayLike, D: ArrayLike, alpha: ArrayLike) -> Floats:
 
     The arguments broadcast; with u = e^−α and e = 1 − u it is ln(1 + Ge/(De + u)).
     """
-    G, D, alpha = np.broadcast_arrays(*(as_array(values, "values", np.float64) for values in (G, D, alpha)))
+    G, D, alpha = np.broadcast_arrays(*(named(values, "values", dtype=np.float64) for values in (G, D, alpha)))
     u, e = np.exp(-alpha), -np.expm1(-alpha)
     below = D * e + u
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
@@ -92,7 +85,7 @@ def limit_of(G: ArrayLike, D: ArrayLike, rest: ArrayLike, epsilon: float) -> Flo
     A solves DA² + bA − E = 0 with E = e^ε − 1 and b = 1 + D − e^ε Q = rest + D − EQ. For D = 0 it diverges if
     ε ≥ ln(1/Q). An ε that equals this bound up to rounding counts as diverging.
     """
-    G, D, rest = np.broadcast_arrays(*(as_array(values, "values", np.float64) for values in (G, D, rest)))
+    G, D, rest = np.broadcast_arrays(*(named(values, "values", dtype=np.float64) for values in (G, D, rest)))
     if epsilon == 0:
         return np.zeros(G.shape)
     Q = G + D
@@ -153,15 +146,14 @@ class LossFunction:
     Equation (18) of Cao, Yoshikawa, Xiao and Xiong (2019). The function accepts a number α ≥ 0 or an array of any
     shape, in nats. One computation covers all α.
 
-    For an `OpenChain` the maximum is over all rows that its ends may have. A mixture of other rows adds no pair:
-    (Σ w_i q_i·x)/(d·x) is at most the largest (q_i·x)/(d·x), and the same holds for d. With one arbitrary row,
-    L(α) = ln(1 + (1 − m)(e^α − 1)), where m is the least entry of the other rows. With several arbitrary rows, L(α) =
-    α.
+    A row of zeros is unknown, and the maximum is over all rows that it may be: with one unknown row,
+    L(α) = ln(1 + (1 − m)(e^α − 1)), where m is the least entry of the known rows; with several, L(α) = α.
 
-    A chain with smoothed counts causes a `SmoothedChainWarning`.
+    A chain with smoothed counts causes a `SmoothedChainWarning`, because smoothing lowers the leakage.
 
     Args:
-        P: Row-stochastic matrix of shape (n, n): an array, a SciPy sparse matrix, a `MarkovChain` or an `OpenChain`.
+        P: Row-stochastic matrix of shape (n, n), some rows of which may be zeros: an array, a SciPy sparse matrix, a
+            `MarkovChain` or an `OpenChain`.
         cache: Whether to store the function in the cache; by default from 32 states on.
         path: Name of the matrix in messages.
 
@@ -170,12 +162,13 @@ class LossFunction:
         digest: SHA-256 of the matrix.
         lines: The pieces in full precision, see `Line`.
         pieces: The pieces as arrays.
-        identity: Whether L(α) = α because two rows have disjoint supports.
-        matrix: The matrix, with rows of zeros for the ends of an open chain; None if the function was read from a file.
-        ends: The word that describes the rows of zeros; empty without these rows.
+        identity: Whether L(α) = α, because two rows have or may have disjoint supports.
+        matrix: The matrix; None if the function was made from lines.
+        unknown: The states with unknown rows, ascending, int64.
         cached: Whether the pieces came from the cache.
         misfits: For each digest of a forward correlation, the reason why it does not fit, or an empty text.
-        smoothed: The chain if its counts were smoothed, else None.
+        smoothing: The number that was added to each count of a chain.
+        names: The names of the states, if a frame with names of text was given; otherwise empty.
 
     >>> L = LossFunction([[0.8, 0.2], [0.2, 0.8]])
     >>> round(L(1.0), 6)
@@ -190,8 +183,7 @@ class LossFunction:
     pieces: Pieces
     identity: bool
     matrix: Floats | sparse.csr_array | None
-    # The word that describes the rows of zeros; empty without these rows.
-    ends: str
+    unknown: Integers
     cached: bool
     # For each digest of a forward correlation, the reason why it does not fit, or an empty text. See
     # `mechdesign.leakage._correlations`.
@@ -199,30 +191,31 @@ class LossFunction:
     _gains: Floats
     _rests: Floats
     _starts: tuple[float, ...]
-    smoothed: MarkovChain | None = None
+    smoothing: float = 0.0
+    names: Names = ()
 
     def __init__(self, P: Any, cache: bool | None = None, *, path: str = "P") -> None:
-        self._find(*as_rows_and_ends(P, path), None if cache is None else as_truth(cache, "cache"))
-        self._note_smoothing(P, path)
-
-    def _note_smoothing(self, P: Any, path: str) -> None:
-        """Keep a chain with smoothed counts, and warn."""
+        given = P if sparse.issparse(P) else opened(P, path).settled(path)
+        matrix = as_transition(given, path, unknown=True)
+        object.__setattr__(self, "names", getattr(given, "rows", ()))
+        keep = matrix.shape[0] >= _SMALLEST_CACHED if cache is None else as_truth(cache, "cache")
         if isinstance(P, MarkovChain) and P.smoothing:
-            object.__setattr__(self, "smoothed", P)
-            seen = self.unsmoothed
-            warn_of_smoothing(path, P.smoothing, self(1.0), seen(1.0), seen.identity)
-
-    def _find(self, matrix: Floats | sparse.csr_array, ends: str, cache: bool | None) -> None:
+            object.__setattr__(self, "smoothing", P.smoothing)
+            warn(
+                f"{path} was counted with smoothing {P.smoothing:g}, so its leakage is lower than that of the data. "
+                "Smoothing is for beliefs. For bounds, count without smoothing, or give chain.unsmoothed()",
+                SmoothedChainWarning,
+                stacklevel=2,
+            )
         treated = _as_treated(matrix)
-        digest = matrix_digest(treated, ends)
-        keep = matrix.shape[0] >= _SMALLEST_CACHED if cache is None else cache
+        digest = matrix_digest(treated)
         lines = _load_lines(digest) if keep else None
         cached = lines is not None
         if lines is None:
-            lines = [line_of_any(matrix)] if ends == "any" else _lines(select_known_rows(treated))
+            lines = _lines(treated)
             if keep:
                 caching.store(digest, dict(zip(Line._fields, _columns(lines), strict=True)))
-        self._fill(matrix.shape[0], digest, lines, matrix, ends, cached=cached)
+        self._fill(matrix.shape[0], digest, lines, matrix, cached=cached)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the matrix and the pieces to an archive .npz, which only its owner can read.
@@ -231,7 +224,7 @@ class LossFunction:
             path: The file; an existing file is replaced.
 
         Raises:
-            InputError: The function was read from pieces, without its matrix.
+            InputError: The function was made from lines, without its matrix, or its chain was smoothed.
             ExportError: The file cannot be written; an old file is unchanged.
 
         >>> import tempfile, pathlib
@@ -244,8 +237,11 @@ class LossFunction:
         target = as_path(path, "path")
         if self.matrix is None:
             bound, remedy = "a function with a matrix", "save the function of the matrix itself"
-            raise InputError("loss", "was read from pieces, without its matrix", bound=bound, remedy=remedy)
-        write_loss(target, self.matrix, self.ends, self.digest, self.lines, self.smoothed)
+            raise InputError("loss", "was made from lines, without its matrix", bound=bound, remedy=remedy)
+        if self.smoothing:
+            remedy = "save LossFunction(chain.unsmoothed())"
+            raise InputError("loss", "is that of a smoothed chain", bound="a chain without smoothing", remedy=remedy)
+        write_loss(target, self.matrix, self.digest, self.lines)
 
     @classmethod
     def load(cls, path: str | PathLike[str], P: Any = None) -> LossFunction:
@@ -267,15 +263,14 @@ class LossFunction:
         """
         source = as_path(path, "path")
         saved = read_loss(source)
-        rows, ends = as_rows_and_ends(saved.given, str(source))
-        digest = digest_of(rows, ends)
+        rows = as_transition(saved.matrix, str(source), unknown=True)
+        digest = _digest_of(rows)
         if digest != saved.digest:
             raise StateError(f"{source}: the matrix does not have the stored digest; {RESTORE}")
         if P is not None:
             _require_matrix(P, source, rows.shape[0], digest)
         made = object.__new__(cls)
-        made._fill(rows.shape[0], digest, saved.lines, rows, ends)
-        made._note_smoothing(saved.given, str(source))
+        made._fill(rows.shape[0], digest, saved.lines, rows)
         return made
 
     @classmethod
@@ -300,7 +295,6 @@ class LossFunction:
         digest: str,
         lines: list[Line],
         matrix: Floats | sparse.csr_array | None = None,
-        ends: str = "",
         *,
         cached: bool = False,
     ) -> None:
@@ -317,7 +311,7 @@ class LossFunction:
             "pieces": pieces,
             "identity": any(line.D == 0 and line.rest == 0 for line in lines),
             "matrix": matrix,
-            "ends": ends,
+            "unknown": read_only(np.zeros(0, dtype=np.int64) if matrix is None else unknown_rows(matrix)),
             "cached": cached,
             "misfits": {},
             "_gains": G,
@@ -440,51 +434,15 @@ class LossFunction:
         epsilon = as_not_negative(epsilon, "epsilon")
         return float(limit_of(self._gains, self.pieces.D, self._rests, epsilon).max())
 
-    @property
-    def end_states(self) -> Integers:
-        """The end states: unknown rows, and rows whose only entry is on the diagonal; int64, ascending."""
-        return np.zeros(0, dtype=np.int64) if self.matrix is None else end_states(self.matrix)
-
-    @property
-    def stopped_by_ends(self) -> bool:
-        """Whether only the ends cause L(α) = α: no two other rows have disjoint supports."""
-        if not self.identity or self.matrix is None or len(self.end_states) == self.n:
-            return False
-        return disjoint_rows(select_known_rows(zero_rows(self.matrix, self.end_states))) is None
-
-    @cached_property
-    def unsmoothed(self) -> LossFunction:
-        """The loss function of the unsmoothed counts if the chain was smoothed; otherwise this function."""
-        return self if self.smoothed is None else LossFunction(self.smoothed.unsmoothed())
-
-    def under_mixture(self) -> LossFunction:
-        """Return the loss if the row of each end were any mixture of the other rows.
-
-        The result is the function itself if there are no ends, or if all states are ends.
-
-        >>> LossFunction([[0.8, 0.2, 0], [0.2, 0.8, 0], [0, 0, 1]]).under_mixture()(1.0) < 1.0
-        True
-        """
-        ends = self.end_states
-        if self.matrix is None or self.ends == "mixture" or len(ends) in (0, self.n):
-            return self
-        made = object.__new__(LossFunction)
-        made._find(zero_rows(self.matrix, ends), "mixture", None)
-        return made
-
     def __repr__(self) -> str:
+        unknown = f", {len(self.unknown)} with an unknown row" if len(self.unknown) else ""
         cached = ", cached" if self.cached else ""
-        return f"LossFunction({self.n} states, {len(self.lines)} pieces, digest {self.digest[:12]}…{cached})"
+        return f"LossFunction({self.n} states{unknown}, {len(self.lines)} pieces, digest {self.digest[:12]}…{cached})"
 
 
-def as_rows_and_ends(P: Any, path: str) -> tuple[Floats | sparse.csr_array, str]:
-    """Return the checked rows of a matrix or chain, shape (n, n), and the word for its rows of zeros, if any."""
-    return (as_open_rows(P, path), P.ends) if isinstance(P, OpenChain) else (as_transition(P, path), "")
-
-
-def digest_of(matrix: Floats | sparse.csr_array, ends: str) -> str:
+def _digest_of(matrix: Floats | sparse.csr_array) -> str:
     """Return the digest of checked rows: that of the dense form, unless the matrix is treated as sparse."""
-    return matrix_digest(_as_treated(matrix), ends)
+    return matrix_digest(_as_treated(matrix))
 
 
 def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:
@@ -502,17 +460,20 @@ def _load_lines(digest: str) -> list[Line] | None:
 
 def _require_matrix(P: Any, source: Path, n: int, digest: str) -> None:
     """Raise `InputError` if P is not the matrix of the file."""
-    rows, ends = as_rows_and_ends(P, "P")
+    rows = as_transition(P, "P", unknown=True)
     remedy = "compute LossFunction(P), or load the file of this matrix"
     if rows.shape[0] != n:
         problem, bound = "has another number of states than the saved function", f"of shape ({n}, {n}), as in {source}"
         raise InputError("P", problem, value=rows.shape, bound=bound, remedy=remedy)
-    if digest_of(rows, ends) != digest:
+    if _digest_of(rows) != digest:
         problem = "is not the matrix of the saved function"
         raise InputError("P", problem, bound=f"the matrix in {source}", remedy=remedy)
 
 
 def _lines(matrix: Floats | sparse.csr_array) -> list[Line]:
+    unknown = unknown_rows(matrix)
+    if len(unknown):
+        return [_line_of_any(matrix, unknown)]
     rows = distinct_rows(matrix)
     if len(rows) == 1:
         return [Line(0.0, 0.0, 1.0)]
@@ -522,6 +483,19 @@ def _lines(matrix: Floats | sparse.csr_array) -> list[Line]:
         SparseRows(matrix[rows]) if sparse.issparse(matrix) else DensePairs(np.ascontiguousarray(matrix[rows]))
     )
     return envelope(support)
+
+
+def _line_of_any(matrix: Floats | sparse.csr_array, unknown: Integers) -> Line:
+    """Return the line of the loss function if each unknown row may be any row.
+
+    Let m be the least entry of the known rows, in column j. The columns S of a pair with a loss are some, not all. If
+    row q of the pair is known, Q ≤ 1 − m, because a column is missing in S, and (QA + 1)/(DA + 1) ≤ 1 + (1 − m)A. If
+    only row d is known, D ≥ m, and (A + 1)/(mA + 1) ≤ 1 + (1 − m)A. The row of m as q, the unit row of column j as d,
+    and all columns but j attain the bound. Two unknown rows may have disjoint supports.
+    """
+    known = np.setdiff1d(np.arange(matrix.shape[0]), unknown)
+    least = float(matrix[known].min()) if len(unknown) == 1 else 0.0
+    return Line(1.0 - least, 0.0, least)
 
 
 def _as_treated(matrix: Floats | sparse.csr_array) -> Floats | sparse.csr_array:

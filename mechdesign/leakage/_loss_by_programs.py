@@ -29,7 +29,6 @@ from mechdesign.base._check import as_truth, rename_path, require_kind
 from mechdesign.base._errors import InfeasibleError, InputError, SolverError, UnboundedError
 from mechdesign.leakage._row_pair import LARGEST_ALPHA, row_pair_program
 from mechdesign.leakage._transitions import as_alphas, as_transition, distinct_rows
-from mechdesign.model._open_chain import OpenChain
 from mechdesign.solve._contract import Options
 from mechdesign.solve._fractional import solve_fractional
 from mechdesign.solve._registry import find
@@ -165,9 +164,6 @@ class _Maximum(NamedTuple):
 
 def _as_rows(P: Any) -> tuple[Floats, Integers]:
     """Return the distinct rows of a matrix as float64 of shape (m, n), and their numbers."""
-    if isinstance(P, OpenChain):
-        remedy = "use LossFunction for a chain with open ends, or give the matrix of its known rows"
-        raise InputError("P", "has rows that are not numbers", bound="a row-stochastic matrix", remedy=remedy)
     matrix = as_transition(P, "P")
     numbers = distinct_rows(matrix)
     rows = matrix[numbers].toarray() if sparse.issparse(matrix) else matrix[numbers]

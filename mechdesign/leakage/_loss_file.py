@@ -15,49 +15,37 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Floats
 from mechdesign.base._atomic import write_file
 from mechdesign.base._errors import InputError, StateError
-from mechdesign.data._matrices import read_arrays
+from mechdesign.data.matrices import read_arrays
 from mechdesign.leakage._support import Line, are_pieces
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._open_chain import ENDS, OpenChain
 
 _FORMAT = "mechdesign.leakage.loss_function/1"
 _PIECES = set(Line._fields)
-_REQUIRED = {"format", "matrix_sha256", "ends", "content_sha256"} | _PIECES
-_DENSE, _SPARSE, _SMOOTHED = {"matrix"}, {"data", "indices", "indptr"}, {"counts", "smoothing"}
+_REQUIRED = {"format", "matrix_sha256", "content_sha256"} | _PIECES
+_DENSE, _SPARSE = {"matrix"}, {"data", "indices", "indptr"}
 _DAMAGED = "is damaged or changed"
 RESTORE = "restore a copy, or compute the function again"
 """The remedy for a damaged file."""
 
 
 class SavedLoss(NamedTuple):
-    """The content of a file: the matrix or chain, the digest of its rows, and the lines of its loss function."""
+    """The content of a file: the matrix, the digest of its rows, and the lines of its loss function."""
 
-    given: Any
+    matrix: Any
     digest: str
     lines: list[Line]
 
 
-def write_loss(
-    path: Path,
-    matrix: Floats | sparse.csr_array,
-    ends: str,
-    digest: str,
-    lines: Sequence[Line],
-    smoothed: MarkovChain | None,
-) -> None:
+def write_loss(path: Path, matrix: Floats | sparse.csr_array, digest: str, lines: Sequence[Line]) -> None:
     """Write a loss function with its matrix, for its owner only; raise `ExportError` if that fails."""
     arrays: dict[str, NDArray[Any]] = {
         "format": np.array(_FORMAT),
         "matrix_sha256": np.array(digest),
-        "ends": np.array(ends),
         **{name: np.array([getattr(line, name) for line in lines]) for name in Line._fields},
     }
     if sparse.issparse(matrix):
         arrays |= {name: getattr(matrix, name) for name in sorted(_SPARSE)}
     else:
         arrays["matrix"] = matrix
-    if smoothed is not None:
-        arrays |= {"smoothing": np.array(smoothed.smoothing), "counts": np.asarray(smoothed.counts)}
     arrays["content_sha256"] = np.array(_digest(arrays))
     content = io.BytesIO()
     named: Any = arrays
@@ -73,18 +61,10 @@ def read_loss(path: Path) -> SavedLoss:
     """
     arrays = read_arrays(path)
     _require_format(path, arrays)
-    matrix, ends, lines = _matrix(path, arrays), str(arrays["ends"]), lines_in(arrays)
+    matrix, lines = _matrix(path, arrays), lines_in(arrays)
     if lines is None or not are_pieces(lines):
         raise StateError(f"{path}: the pieces are not those of a loss function; {RESTORE}")
-    given: Any = matrix
-    try:
-        if ends:
-            given = OpenChain(matrix, ends)  # type: ignore[arg-type]
-        if "counts" in arrays:
-            given = MarkovChain(matrix, smoothing=arrays["smoothing"].item(), counts=arrays["counts"])
-    except (InputError, ValueError) as error:
-        raise StateError(f"{path} {_DAMAGED}: {error}; {RESTORE}") from error
-    return SavedLoss(given, str(arrays["matrix_sha256"]), lines)
+    return SavedLoss(matrix, str(arrays["matrix_sha256"]), lines)
 
 
 def lines_in(arrays: Mapping[str, NDArray[Any]]) -> list[Line] | None:
@@ -101,14 +81,11 @@ def _require_format(source: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     shown = ", ".join(sorted(names)[:4]) or "nothing"
     if "format" not in names or str(arrays["format"]) != _FORMAT:
         raise InputError(str(source), "is not a saved loss function", bound=f"an archive written by {_FORMAT}")
-    forms = [_REQUIRED | form | more for form in (_DENSE, _SPARSE) for more in (set(), _SMOOTHED)]
-    if names not in forms:
+    if names not in (_REQUIRED | _DENSE, _REQUIRED | _SPARSE):
         raise StateError(f"{source} {_DAMAGED}: it holds {shown}; {RESTORE}")
     content = {name: array for name, array in arrays.items() if name != "content_sha256"}
     if str(arrays["content_sha256"]) != _digest(content):
         raise StateError(f"{source} {_DAMAGED}: its digest does not match; {RESTORE}")
-    if str(arrays["ends"]) not in ("", *ENDS):
-        raise StateError(f"{source} {_DAMAGED}: the word for its ends is unknown; {RESTORE}")
 
 
 def _matrix(source: Path, arrays: Mapping[str, NDArray[Any]]) -> Any:

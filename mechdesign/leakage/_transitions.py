@@ -16,23 +16,20 @@ from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, Singles, as
 from mechdesign.base._check import as_number, require_unmasked
 from mechdesign.base._errors import InputError, Total
 from mechdesign.certify._exact import exact, float_down, float_up
-from mechdesign.model._open_chain import ROW_OF_ZEROS
+from mechdesign.model._open_chain import CLOSED, ROW_OF_ZEROS
 
 _REMEDY = "rows are the state that is known, columns the state before or after it; normalise each row"
-_END_REMEDY = (
-    'put a 1 on its diagonal if people stay there; or give OpenChain(matrix, "mixture"); or, in a file, replace the '
-    "row with the word stay, mixture or any"
-)
 
 
-def as_transition(matrix: Any, path: str) -> Floats | sparse.csr_array:
+def as_transition(matrix: Any, path: str, unknown: bool = False) -> Floats | sparse.csr_array:
     """Return a row-stochastic matrix of shape (n, n): read-only float64, or canonical CSR if it was sparse.
 
-    Each row must be finite and nonnegative, and must sum to 1 within 1e-9. A row is divided by its sum if the sum
-    deviates from 1 by more than the rounding of its entries. Raises `InputError` naming the row.
+    Each row must be finite and nonnegative, and must sum to 1 within 1e-9. If `unknown` is true, some but not all rows
+    may be zero. A row is divided by its sum if the sum deviates from 1 by more than the rounding of its entries. Raises
+    `InputError` naming the row.
     """
     if sparse.issparse(matrix):
-        return _as_sparse(matrix, path)
+        return _as_sparse(matrix, path, unknown)
     array = as_floats(matrix, path, "(n, n)")
     _require_square(array.shape, path)
     require(
@@ -44,13 +41,13 @@ def as_transition(matrix: Any, path: str) -> Floats | sparse.csr_array:
     )
     # Adding zero turns −0 into +0, so that equal matrices have equal bytes.
     array = array + 0.0
-    for row, scale in enumerate(row_scales([array_row.tolist() for array_row in array], path)):
+    for row, scale in enumerate(_row_scales([array_row.tolist() for array_row in array], path, unknown)):
         if scale != 1.0:
             array[row] /= scale
     return read_only(array)
 
 
-def _as_sparse(matrix: Any, path: str) -> sparse.csr_array:
+def _as_sparse(matrix: Any, path: str, unknown: bool) -> sparse.csr_array:
     array = sparse.csr_array(matrix, dtype=np.float64, copy=True)
     _require_square(array.shape, path)
     array.sum_duplicates()
@@ -69,7 +66,7 @@ def _as_sparse(matrix: Any, path: str) -> sparse.csr_array:
         )
     ends = array.indptr
     rows = [array.data[ends[row] : ends[row + 1]].tolist() for row in range(array.shape[0])]
-    scales = np.array(row_scales(rows, path))
+    scales = np.array(_row_scales(rows, path, unknown))
     array.data /= np.repeat(scales, np.diff(ends))
     return array
 
@@ -85,16 +82,22 @@ def _require_square(shape: tuple[int, ...], path: str) -> None:
         )
 
 
-def row_scales(rows: list[list[float]], path: str) -> list[float]:
-    """Return the divisor of each row: its sum, or 1 if the sum is 1 up to the rounding of its entries."""
+def _row_scales(rows: list[list[float]], path: str, unknown: bool) -> list[float]:
+    """Return the divisor of each row: its sum, or 1 for unknown rows and sums of 1 up to the rounding of entries."""
     scales = []
+    if unknown and not any(map(any, rows)):
+        raise InputError(path, "has no known row", bound="at least one row that sums to 1")
     for index, row in enumerate(rows):
         try:
             total = math.fsum(row)
         except OverflowError:
             total = math.inf
+        if total == 0 and unknown:
+            scales.append(1.0)
+            continue
         if total == 0:
-            raise InputError(f"{path}[{index}]", ROW_OF_ZEROS, bound="a row that sums to 1", remedy=_END_REMEDY)
+            remedy = f"{CLOSED}, or use LossFunction, which reads a row of zeros as any row"
+            raise InputError(f"{path}[{index}]", ROW_OF_ZEROS, bound="a row that sums to 1", remedy=remedy)
         if not abs(total - 1) <= SUM_TOLERANCE:
             raise InputError(
                 f"{path}[{index}]",
@@ -107,11 +110,9 @@ def row_scales(rows: list[list[float]], path: str) -> list[float]:
     return scales
 
 
-def matrix_digest(matrix: Floats | sparse.csr_array, ends: str = "") -> str:
-    """Return the SHA-256, in hexadecimal, of a checked matrix and of the word that describes its rows of zeros."""
+def matrix_digest(matrix: Floats | sparse.csr_array) -> str:
+    """Return the SHA-256, in hexadecimal, of a checked matrix."""
     state = hashlib.sha256()
-    if ends:
-        state.update(f"ends {ends}\n".encode())
     if sparse.issparse(matrix):
         state.update(f"sparse {matrix.shape[0]}\n".encode())
         state.update(matrix.indptr.astype("<i8").tobytes())
@@ -121,6 +122,12 @@ def matrix_digest(matrix: Floats | sparse.csr_array, ends: str = "") -> str:
         state.update(f"dense {matrix.shape[0]}\n".encode())
         state.update(np.ascontiguousarray(matrix, dtype="<f8").tobytes())
     return state.hexdigest()
+
+
+def unknown_rows(matrix: Floats | sparse.csr_array) -> Integers:
+    """Return the rows of zeros of a checked matrix, ascending, int64."""
+    entries = np.diff(matrix.indptr) if sparse.issparse(matrix) else matrix.any(axis=1)
+    return np.flatnonzero(entries == 0).astype(np.int64)
 
 
 def distinct_rows(matrix: Floats | sparse.csr_array) -> Integers:

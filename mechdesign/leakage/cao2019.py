@@ -18,7 +18,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from mechdesign.base import _lazy
-from mechdesign.base._arrays import Floats, as_array
+from mechdesign.base._arrays import Floats
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError
 from mechdesign.leakage._loss import limit_of, log_ratio
@@ -347,7 +347,8 @@ def algorithm8(alpha: float, steps: int, P_B: Any, P_F: Any) -> Floats:
 
 def _dense(P: Any) -> Floats:
     matrix = as_transition(P, "P")
-    return as_array(matrix.toarray() if sparse.issparse(matrix) else matrix, "matrix")
+    dense: Floats = matrix.toarray() if sparse.issparse(matrix) else matrix
+    return dense
 
 
 def _each(alpha: ArrayLike, one: Any) -> Floats | float:

@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers, as_amounts, as_floats, as_nonnegative, require
+from mechdesign.base._arrays import Floats, Integers, as_amounts, as_nonnegative, require
 from mechdesign.base._check import as_integer, as_list, as_truth
 from mechdesign.base._display import card
 from mechdesign.base._errors import InputError, MetricWarning
+from mechdesign.base._names import Labels, labels_of, opened, order_of, unless_numbers
 from mechdesign.base._values import cached_property
 from mechdesign.base._warnings import suppress_warnings
 from mechdesign.certify._claims import ExponentBound, PairBound
@@ -30,8 +31,8 @@ from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._graph_nodes import check_graph
-from mechdesign.model._prior import Prior
-from mechdesign.model._problem import OBJECTIVES, Problem
+from mechdesign.model._prior import Prior, as_prior
+from mechdesign.model._problem import OBJECTIVES, Problem, costs_of
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._requirement import Requirement
@@ -373,15 +374,16 @@ def audit(
     >>> audit([[1.0, 1e-16], [1.0, 0.0]], distance=[[0, 1], [1, 0]]).epsilon
     inf
     """
-    rows = exact_rows(matrix, as_truth(weights, "weights"))
+    given, labels, answers = _named(matrix, secrets)
+    rows = exact_rows(given, as_truth(weights, "weights"))
     n, m = rows.floats.shape
-    bound, errors, requirement = _make_bound(n, distance, graph)
+    bound, errors, requirement = _make_bound(n, distance, graph, labels)
     if objective not in OBJECTIVES:
         raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
     if secrets is not None and secrets.size != n:
         raise InputError("secrets", "has the wrong size", value=secrets.size, bound=f"{n} secrets")
-    believed = _prior(prior, n)
-    costs = None if cost is None else _costs(cost, (n, m))
+    believed = _prior(prior, n, labels)
+    costs = None if cost is None else _costs(costs_of(opened(cost, "cost"), labels, answers), (n, m))
     found = tight(rows, bound)
     return Audit(
         epsilon=found.epsilon,
@@ -393,7 +395,7 @@ def audit(
         bound=bound,
         prior=believed,
         costs=costs,
-        error=errors if error is None else _error(error, n),
+        error=errors if error is None else _error(error, n, labels),
         objective=objective,
         secrets=secrets,
         _tight=found,
@@ -402,8 +404,21 @@ def audit(
     )
 
 
+def _named(matrix: Channel | ArrayLike, secrets: Domain | None) -> tuple[Channel | ArrayLike, Labels, Labels | None]:
+    """Return a channel with its rows in the order of the domain, and the labels of secrets and observables."""
+    labels: Labels = secrets.labels if isinstance(secrets, Domain) else ()
+    if isinstance(matrix, Channel):
+        own, answers = unless_numbers(matrix.secrets), unless_numbers(matrix.observables)
+        order = order_of(own, labels, "matrix") if unless_numbers(labels) else None
+        found = matrix if order is None else Channel(matrix.numerators[order])
+        return found, unless_numbers(labels) or own, answers or None
+    table = opened(matrix, "matrix", object)
+    labels, answers = labels or labels_of(table.rows, "matrix"), labels_of(table.columns, "matrix")
+    return table.arranged("matrix", labels, answers), labels, answers or None
+
+
 def _make_bound(
-    n: int, distance: ArrayLike | None, graph: nx.Graph | None
+    n: int, distance: ArrayLike | None, graph: nx.Graph | None, labels: Labels
 ) -> tuple[ExponentBound, Floats, Callable[[float], Requirement]]:
     """Return the pair bounds for ε = 1, the default errors, and a function from ε to a requirement."""
     if (distance is None) == (graph is None):
@@ -414,7 +429,7 @@ def _make_bound(
         requirement = partial(GraphPrivacy, graph=nx.compose(nx.empty_graph(n), graph))
         return PairBound.graph(Fraction(1), n, edge_array(graph)), distances.hamming(n), requirement
     assert distance is not None
-    matrix = as_nonnegative(distance, "distance", 2, infinite=True)
+    matrix = as_nonnegative(distance, "distance", 2, infinite=True, rows=labels, columns=labels)
     if matrix.shape != (n, n):
         raise InputError("distance", "does not match the channel", value=matrix.shape, bound=f"({n}, {n})")
     require(np.diag(matrix) == 0, np.diag(matrix), "distance of a secret from itself", "0")
@@ -422,10 +437,10 @@ def _make_bound(
     return PairBound.metric(Fraction(1), matrix), errors, partial(MetricPrivacy, distance=matrix)
 
 
-def _prior(prior: Prior | ArrayLike | None, n: int) -> Floats:
+def _prior(prior: Prior | ArrayLike | None, n: int, labels: Labels) -> Floats:
     if prior is None:
         return Prior.uniform(n).probabilities
-    given = prior if isinstance(prior, Prior) else Prior(as_floats(prior, "prior", "(n,)"))
+    given = as_prior(prior, labels=labels)
     if len(given.probabilities) != n:
         raise InputError("prior", "has the wrong length", value=len(given.probabilities), bound=f"{n} secrets")
     return given.probabilities
@@ -438,8 +453,8 @@ def _costs(cost: ArrayLike, shape: tuple[int, int]) -> Floats:
     return costs
 
 
-def _error(error: ArrayLike, n: int) -> Floats:
-    found = as_nonnegative(error, "error", 2)
+def _error(error: ArrayLike, n: int, labels: Labels) -> Floats:
+    found = as_nonnegative(error, "error", 2, rows=labels, columns=labels)
     if found.shape[1] != n or not len(found):
         raise InputError("error", "does not match the channel", value=found.shape, bound=f"(k, {n})")
     return found

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arrays import Floats, Integers, read_only, require
-from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError, Shown
+from mechdesign.base._names import named
 from mechdesign.base._values import cached_property
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._exact import float_up, nearest
@@ -176,20 +176,13 @@ def _suggest_remedy(floats: Floats, total: Fraction) -> str:
 
 def _as_matrix(matrix: ArrayLike) -> NDArray[Any]:
     bound = "a matrix (n, m) of probabilities, a row for each secret"
-    require_unmasked(matrix, "matrix")
-    try:
-        raw = np.asarray(matrix)
-    except (TypeError, ValueError) as error:
-        raise InputError("matrix", f"is not a matrix ({error})", bound=bound) from error
+    raw = named(matrix, "matrix", dtype=object)
     if raw.ndim != 2 or 0 in raw.shape:
         raise InputError("matrix", "is not a matrix", value=raw.shape, bound=bound)
     if raw.dtype == object:
         if all(isinstance(value, int | Fraction) for value in raw.flat):
             return raw.copy()
-        try:
-            raw = raw.astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InputError("matrix", "contains values that are not numbers", bound=bound) from error
+        raise InputError("matrix", "contains values that are not numbers", bound=bound)
     if raw.dtype.kind in "iu":
         return raw.astype(object)
     if raw.dtype.kind != "f":

@@ -20,15 +20,17 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Flags, Floats, Integers, as_array, as_floats, as_labels, require
+from mechdesign.base._arrays import Flags, Floats, Integers, as_floats, as_labels, require
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import Labels as Names
+from mechdesign.base._names import Named, named, order_of, unless_numbers
 from mechdesign.graphs._builders import as_grid
 from mechdesign.graphs._geometry._hull import as_points
 from mechdesign.measures.attack import rows_of
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain, Grid
-from mechdesign.model._prior import Prior
+from mechdesign.model._prior import Prior, as_prior
 
 Labels = Sequence[Hashable] | Integers
 
@@ -57,8 +59,8 @@ def euclidean_error(
     >>> euclidean_error([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0.0], [2.0]])
     0.5
     """
-    matrix, weights = _joint(channel, prior)
-    return float(weights @ (matrix * _lengths(matrix, points, observables)).sum(axis=1))
+    rows, weights = _joint(channel, prior)
+    return float(weights @ (rows.values * _lengths(rows, points, observables)).sum(axis=1))
 
 
 def root_mean_square_error(
@@ -85,8 +87,8 @@ def root_mean_square_error(
     >>> root_mean_square_error([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0.0], [2.0]])
     1.0
     """
-    matrix, weights = _joint(channel, prior)
-    return math.sqrt(float(weights @ (matrix * _lengths(matrix, points, observables) ** 2).sum(axis=1)))
+    rows, weights = _joint(channel, prior)
+    return math.sqrt(float(weights @ (rows.values * _lengths(rows, points, observables) ** 2).sum(axis=1)))
 
 
 def mismatch_error(
@@ -109,12 +111,16 @@ def mismatch_error(
     >>> mismatch_error([[0.75, 0.25], [0.0, 1.0]], [0.5, 0.5], ["home", "work"])
     0.125
     """
-    matrix, weights = _joint(channel, prior)
-    rows = _codes(labels, "labels", matrix.shape[0])
-    columns = _codes(labels if observables is None else observables, "observables", matrix.shape[1])
+    rows, weights = _joint(channel, prior)
+    n, m = rows.values.shape
+    here = _codes(labels, "labels", rows.rows, n)
+    if observables is None:
+        there = _codes(labels, "observables", rows.columns or rows.rows, m)
+    else:
+        there = _codes(observables, "observables", rows.columns, m)
     known: dict[Hashable, int] = {}
-    row, column = (np.array([known.setdefault(name, len(known)) for name in names]) for names in (rows, columns))
-    return float(weights @ (matrix * (row[:, None] != column)).sum(axis=1))
+    row, column = (np.array([known.setdefault(name, len(known)) for name in names]) for names in (here, there))
+    return float(weights @ (rows.values * (row[:, None] != column)).sum(axis=1))
 
 
 def regions(domain: Domain | Grid, side: int = 5) -> Integers:
@@ -177,31 +183,44 @@ def differs(truth: Labels, released: Labels) -> Flags:
     array([ True])
     """
     here = as_labels(truth, "truth")
-    there = _codes(released, "released", len(here))
+    there = _codes(released, "released", None, len(here))
     return np.array([one != other for one, other in zip(here, there, strict=True)], dtype=np.bool_)
 
 
-def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Floats, Floats]:
-    matrix = rows_of(channel)
-    weights = (prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))).probabilities
-    if len(weights) != len(matrix):
-        raise InputError("prior", "has the wrong length", value=len(weights), bound=f"{len(matrix)} secrets")
-    return matrix, weights
+def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Named, Floats]:
+    rows = rows_of(channel)
+    weights = as_prior(prior, labels=rows.rows).probabilities
+    if len(weights) != len(rows.values):
+        raise InputError("prior", "has the wrong length", value=len(weights), bound=f"{len(rows.values)} secrets")
+    return rows, weights
 
 
-def _lengths(matrix: Floats, points: Domain | ArrayLike, observables: Domain | ArrayLike | None) -> Floats:
+def _lengths(rows: Named, points: Domain | ArrayLike, observables: Domain | ArrayLike | None) -> Floats:
     """Return the distance from each secret to each observable."""
-    here = as_points(points)
-    there = here if observables is None else as_points(observables, "observables")
-    for name, places, count in (("points", here, matrix.shape[0]), ("observables", there, matrix.shape[1])):
+    here = _places(points, "points", rows.rows)
+    if observables is None:
+        there = _places(points, "points", rows.columns or rows.rows)
+    else:
+        there = _places(observables, "observables", rows.columns)
+    for name, places, count in zip(("points", "observables"), (here, there), rows.values.shape, strict=True):
         if places.shape != (count, here.shape[1]):
             raise InputError(name, "do not match the channel", value=places.shape, bound=f"({count}, {here.shape[1]})")
     lengths: Floats = np.sqrt(((here[:, None] - there) ** 2).sum(axis=2))
     return lengths
 
 
-def _codes(labels: Labels, path: str, count: int) -> list[Hashable]:
-    names = as_labels(labels, path)
-    if len(names) != count:
-        raise InputError(path, "have the wrong length", value=len(names), bound=f"{count} labels")
-    return names
+def _places(points: Domain | ArrayLike, path: str, labels: Names) -> Floats:
+    """Return places in the order of labels."""
+    if not isinstance(points, Domain):
+        return as_points(named(points, path, labels), path)
+    order = order_of(unless_numbers(points.labels), labels, path) if labels else None
+    places = as_points(points, path)
+    return places if order is None else places[order]
+
+
+def _codes(labels: Labels, path: str, names: Names | None, count: int) -> list[Hashable]:
+    """Return the label of each secret or observable, in the order of names."""
+    found = as_labels(labels, path, names)
+    if len(found) != count:
+        raise InputError(path, "have the wrong length", value=len(found), bound=f"{count} labels")
+    return found

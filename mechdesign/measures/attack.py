@@ -24,10 +24,11 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base import _lazy
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_amounts, as_array, read_only, require
+from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_amounts, read_only, require
 from mechdesign.base._errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
+from mechdesign.base._names import Labels, Named, labels_of, opened, unless_numbers
 from mechdesign.model._channel import Channel
-from mechdesign.model._prior import Prior
+from mechdesign.model._prior import Prior, as_prior
 from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._solve import solve
@@ -278,10 +279,11 @@ def pairwise_minimax(
 
 @dataclass(frozen=True, eq=False)
 class _Game:
-    """A channel (n, m) and a matrix of errors (k, n) that have passed all checks."""
+    """A channel (n, m) and a matrix of errors (k, n) that have passed all checks, and the labels of the secrets."""
 
     channel: Floats
     distance: Floats
+    labels: Labels
 
     @property
     def secrets(self) -> int:
@@ -299,11 +301,7 @@ class _Game:
         """Return the probabilities of a prior after checking it."""
         if given is None:
             raise InputError(path, "is missing", bound=f"a prior of shape ({self.secrets},)")
-        try:
-            probabilities = Prior(as_array(given, "prior")).probabilities
-        except InputError as error:
-            place = path + error.path.removeprefix("prior")
-            raise InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy) from error
+        probabilities = as_prior(given, path, self.labels).probabilities
         if probabilities.size != self.secrets:
             raise InputError(path, "has the wrong length", value=probabilities.size, bound=f"{self.secrets} secrets")
         return probabilities
@@ -368,26 +366,33 @@ def _require_distance(distance: ArrayLike | None) -> ArrayLike:
     return distance
 
 
-def rows_of(channel: Channel | ArrayLike) -> Floats:
-    """Return p(o|s) of a channel or a matrix (n, m); raise `InputError` for any other value."""
+def rows_of(channel: Channel | ArrayLike) -> Named:
+    """Return p(o|s) of a channel or a matrix (n, m), with the labels of secrets and observables.
+
+    Raises `InputError` for any other value.
+    """
     if isinstance(channel, Channel):
-        return channel.matrix
+        return Named(channel.matrix, unless_numbers(channel.secrets), unless_numbers(channel.observables))
     if isinstance(getattr(channel, "channel", None), Channel):
         raise InputError("channel", "is a design", bound="a Channel", remedy="use design.channel")
-    matrix = as_amounts(channel, "channel", "(n, m)", "a probability")
+    given = opened(channel, "channel")
+    labels = [labels_of(names, "channel") for names in (given.rows, given.columns)]
+    matrix = as_amounts(given.arranged("channel", *labels), "channel", "(n, m)", "a probability")
     if 0 in matrix.shape:
         raise InputError("channel", "is empty", value=matrix.shape, bound="at least one secret and one observable")
     sums = matrix.sum(axis=1)
     remedy = "rows are secrets: transpose the channel if its columns sum to 1"
     require(np.abs(sums - 1) <= SUM_TOLERANCE, sums, "channel", "a row that sums to 1", remedy)
-    return matrix
+    return Named(matrix, *labels)
 
 
 def _game(channel: Channel | ArrayLike, distance: ArrayLike) -> _Game:
-    matrix, error = rows_of(channel), as_amounts(distance, "distance", "(k, n)")
-    if error.shape[0] == 0 or error.shape[1] != matrix.shape[0]:
-        raise InputError("distance", "does not match the channel", value=error.shape, bound=f"(k, {matrix.shape[0]})")
-    return _Game(matrix, error)
+    rows = rows_of(channel)
+    error = as_amounts(distance, "distance", "(k, n)", rows=rows.rows, columns=rows.rows)
+    n = rows.values.shape[0]
+    if error.shape[0] == 0 or error.shape[1] != n:
+        raise InputError("distance", "does not match the channel", value=error.shape, bound=f"(k, {n})")
+    return _Game(rows.values, error, rows.rows)
 
 
 def _find_undominated(distance: Floats) -> Integers:

@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import shortest_path
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, as_array, as_floats, as_nonnegative, read_only, require
+from mechdesign.base._arrays import Floats, as_floats, as_nonnegative, read_only, require
 from mechdesign.base._check import as_generator, as_integer, as_positive, require_kind
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 from mechdesign.certify._claims import ExponentBound, PairBound
 from mechdesign.certify._exact import exact_text
 from mechdesign.mechanisms._masses import certify_numerators
@@ -115,7 +116,7 @@ class FiniteMechanism(Mechanism):
         numerators = certify_numerators(self._masses, self.bound, len(self.nodes))
         if observables is None:
             return Channel(numerators)
-        size = observables.size if isinstance(observables, Domain) else len(as_array(observables, "observables"))
+        size = observables.size if isinstance(observables, Domain) else len(named(observables, "observables"))
         if size <= int(self.nodes[-1]):
             raise InputError("observables", "do not include all nodes", value=size, bound=f"> {int(self.nodes[-1])}")
         placed = np.zeros((len(self.nodes), size), dtype=np.int64)

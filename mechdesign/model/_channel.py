@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base._arrays import Floats, Integers, as_array, as_nonnegative, read_only
+from mechdesign.base._arrays import Floats, Integers, as_nonnegative, read_only
 from mechdesign.base._check import as_generator, as_integer, as_path
 from mechdesign.base._errors import CertificateError, InputError, Total
+from mechdesign.base._names import labels_of, named, opened
 from mechdesign.base._values import cached_property
 from mechdesign.certify import _bundle as bundle
 
@@ -51,7 +52,7 @@ class Channel:
 
     def __post_init__(self) -> None:
         """Check the rows in overflow-safe integer arithmetic."""
-        given = as_array(self.numerators, "numerators")
+        given = named(self.numerators, "numerators", dtype=object)
         if given.ndim != 2 or 0 in given.shape or given.dtype.kind not in "iu":
             raise InputError(
                 "numerators",
@@ -144,8 +145,8 @@ class Channel:
 
         Args:
             matrix: Probabilities p(o|s), finite and not negative, of shape (n, m); rows sum to 1 within 1e-6.
-            secrets: Labels of the rows, or an empty sequence.
-            observables: Labels of the columns, or an empty sequence.
+            secrets: Labels of the rows, with which names of rows are matched. If this is empty, they are the labels.
+            observables: Labels of the columns, likewise.
 
         Returns:
             The channel.
@@ -156,7 +157,12 @@ class Channel:
         >>> Channel.from_matrix([[0.75, 0.25]]).numerators.tolist()
         [[3458764513820540928, 1152921504606846976]]
         """
-        rows = as_nonnegative(matrix, "matrix", 2)
+        given = opened(matrix, "matrix")
+        labels = [
+            tuple(map(str, own or labels_of(names, "matrix")))
+            for own, names in ((secrets, given.rows), (observables, given.columns))
+        ]
+        rows = as_nonnegative(given.arranged("matrix", *labels), "matrix", 2)
         numerators = np.empty(rows.shape, dtype=np.int64)
         for index, row in enumerate(rows.tolist()):
             exact = [Fraction(entry) for entry in row]
@@ -166,7 +172,7 @@ class Channel:
             floors = [int(entry * (1 << EXPONENT) / total) for entry in exact]
             floors[row.index(max(row))] += (1 << EXPONENT) - sum(floors)
             numerators[index] = floors
-        return cls(numerators, tuple(secrets), tuple(observables))
+        return cls(numerators, *labels)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], memory: float | None = None) -> Channel:
@@ -226,7 +232,7 @@ class Channel:
                     "secret", "is not known", value=secret, bound=f"one of {', '.join(self.secrets[:5])}, …"
                 )
             return np.array(self.secrets.index(secret))
-        chosen = as_array(secret, "secret")
+        chosen = named(secret, "secret", dtype=object)
         n = self.numerators.shape[0]
         if chosen.dtype.kind not in "iu" or (chosen.size and (chosen.min() < 0 or chosen.max() >= n)):
             raise InputError("secret", "is not known", value=secret, bound=f"a label, or an index from 0 to {n - 1}")

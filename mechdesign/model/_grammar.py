@@ -12,25 +12,30 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from mechdesign.base._check import LARGEST_NUMBER
 from mechdesign.base._errors import InputError
 
 Raw = dict[str, Any]
+POSITIVE: Mapping[str, float] = MappingProxyType({"gt": 0, "le": LARGEST_NUMBER})
+"""The bounds of a positive number, for `says`."""
+_FINITE: Mapping[str, float] = MappingProxyType({"ge": -LARGEST_NUMBER, "le": LARGEST_NUMBER})
 Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"]
 
 
-def says(text: str) -> msgspec.Meta:
+def says(text: str, **bounds: float) -> msgspec.Meta:
     """Return an annotation that describes a key; it is written inside ``Annotated`` in the type of the key.
 
     Args:
         text: The description, a sentence that ends in a full stop.
+        **bounds: Bounds of the value, by their names in `msgspec.Meta`, such as ``ge=1`` or ``min_length=1``.
 
     Returns:
-        The annotation that msgspec writes into the JSON schema.
+        The annotation that msgspec checks, and writes into the JSON schema.
 
     >>> says("the file.").description
     'the file.'
     """
-    return msgspec.Meta(description=text)
+    return msgspec.Meta(description=text, **bounds)  # type: ignore[call-overload, no-any-return]
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -51,7 +56,10 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     beside: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __post_init__(self) -> None:
-        """Raise `InputError` unless the table contains exactly one of the alternatives."""
+        """Raise `InputError` unless the table contains exactly one of the alternatives, and none is false."""
+        for name in self.alternatives:
+            if getattr(self, name) is False:
+                raise InputError(name, "cannot be false", value=False, bound="true")
         if self.alternatives:
             self.one_of(self.alternatives)
 
@@ -82,24 +90,6 @@ DecimalSign = Annotated[Literal[".", ","] | None, says('the decimal separator, "
 Encoding = Annotated[
     str | None,
     says('the encoding, such as "windows-1252"; by default UTF-8, or UTF-16 if the file has its byte order mark.'),
-]
-DateColumn = Annotated[
-    str | None, says("the column with the date, if the column `time` contains only the time of day.")
-]
-TimeFormat = Annotated[
-    str | None,
-    says(
-        'the format of times, date first: a pattern such as "%Y%m%d", or "unix", "unix-ms", "unix-us" or "unix-ns" '
-        "for a number since 1970; required if times are ambiguous, such as plain digits, or days that may be months."
-    ),
-]
-TimeZone = Annotated[
-    str | None, says('the zone of times without one, such as "Europe/Zurich" or "+02:00"; UTC by default.')
-]
-Missing = Annotated[float | None, says("the share of rows that may be left out, such as 0.2; 0.05 by default.")]
-Gap = Annotated[
-    str | None,
-    says('the longest time between two observations of one trace, such as "15 min"; three steps by default.'),
 ]
 
 
@@ -138,6 +128,29 @@ class FilesTable(Table, frozen=True):
     ] = 0.05
 
 
+LabelColumn = Annotated[
+    str | bool | None,
+    says(
+        "the column with the labels of the secrets, which match lines to secrets; false if lines are in the order of "
+        "the secrets. Required if the file has further columns."
+    ),
+]
+Header = Annotated[
+    bool | Literal["ignore"] | None,
+    says(
+        "true: the first line contains the names of the columns, which are matched with the labels; "
+        '"ignore": it is skipped. Required if the first line may be a header.'
+    ),
+]
+Index = Annotated[
+    bool | Literal["ignore"] | None,
+    says(
+        "true: the first column contains the names of the rows, which are matched with the labels; "
+        '"ignore": it is skipped. Required if the first column may be one of names.'
+    ),
+]
+
+
 class PlacesFile(Table, frozen=True):
     """A file with a header and one place per line.
 
@@ -148,9 +161,6 @@ class PlacesFile(Table, frozen=True):
         latitude: The column with the latitude in degrees, or None.
         longitude: The column with the longitude in degrees, or None.
         label: The column with the names of the places; None numbers the places.
-        delimiter: The character between columns, or None.
-        decimal: The decimal separator, or None.
-        encoding: The encoding, or None.
 
     >>> PlacesFile(path="places.csv", x="east", y="north").label is None
     True
@@ -166,9 +176,6 @@ class PlacesFile(Table, frozen=True):
     label: Annotated[str | None, says("the column with the names of the places; without it, places are numbered.")] = (
         None
     )
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
 
 
 class PlacesByKey(Table, frozen=True):
@@ -178,9 +185,6 @@ class PlacesByKey(Table, frozen=True):
     key: Annotated[str, says("the column with the key of each place.")]
     latitude: Annotated[str, says("the column with the latitude in degrees.")] = "latitude"
     longitude: Annotated[str, says("the column with the longitude in degrees.")] = "longitude"
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
 
 
 class CountsFile(Table, frozen=True):
@@ -189,10 +193,7 @@ class CountsFile(Table, frozen=True):
     Attributes:
         path: The file.
         column: The column with the counts.
-        label: The column with the labels of the secrets, "" for lines in order, or None for the default.
-        delimiter: The character between columns, or None.
-        decimal: The decimal separator, or None.
-        encoding: The encoding, or None.
+        label: The column with the labels of the secrets; False for lines in the order of the secrets.
 
     >>> CountsFile(path="counts.csv", column="visits").column
     'visits'
@@ -200,46 +201,31 @@ class CountsFile(Table, frozen=True):
 
     path: Annotated[str, says("the file.")]
     column: Annotated[str, says("the column with the counts.")]
-    label: Annotated[
-        str | None,
-        says(
-            'the column with the labels of the secrets, which match lines to secrets; "" takes lines in order. By '
-            "default, a column with labels is searched; without such a column, lines are taken in order."
-        ),
-    ] = None
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
+    label: LabelColumn = None
+
+
+Only = Annotated[str | int | None, says("the only user to include; all users by default.")]
+Every = Annotated[
+    str | None, says('the length of a step, such as "5 min": traces are resampled to equal steps; needs times.')
+]
+Gap = Annotated[
+    str | None,
+    says('the longest time between two observations of one trace, such as "15 min"; three steps by default.'),
+]
 
 
 class Checkins(Table, frozen=True):
-    """A file with a header and one check-in per line, in order of time."""
+    """A file with a header and one check-in per line."""
 
     path: Annotated[str, says("the file.")]
-    user: Annotated[
-        str, says('the column with the user; "" if there is none, and all check-ins are counted together.')
-    ] = "user"
+    user: Annotated[str | bool, says("the column with the user, or false: all rows are one person's.")]
     latitude: Annotated[str, says("the column with the latitude in degrees.")] = "latitude"
     longitude: Annotated[str, says("the column with the longitude in degrees.")] = "longitude"
     time: Annotated[
-        str | None, says("the column with the time, by which lines are sorted; lines without a time are left out.")
+        str | None, says("the column with the time, by which rows are sorted; else they are in the order of the file.")
     ] = None
-    date: DateColumn = None
-    time_format: TimeFormat = None
-    time_zone: TimeZone = None
-    longitudes: Annotated[
-        Literal["180", "360"] | None,
-        says(
-            '"360" if longitudes range from 0 to 360 degrees, "180" if from -180 to 180; detected from the data by '
-            "default."
-        ),
-    ] = None
-    missing: Missing = None
     trace: Annotated[str | None, says("the column that identifies the traces of a user.")] = None
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
-    only: Annotated[int | str | None, says("the only user to include; all users by default.")] = None
+    only: Only = None
     place: Annotated[
         str | None,
         says("the column with the key of the place, instead of `latitude` and `longitude`; goes with `places`."),
@@ -247,21 +233,16 @@ class Checkins(Table, frozen=True):
     places: Annotated[PlacesByKey | None, says("a file of places, to which check-ins refer by the key in `place`.")] = (
         None
     )
-    every: Annotated[
-        str | None, says('the length of a step, such as "5 min": traces are resampled to equal steps; needs `time`.')
-    ] = None
+    every: Every = None
     gap: Gap = None
 
 
 class Trajectories(Table, frozen=True):
-    """A folder of GeoLife trajectories (.plt)."""
+    """A folder of GeoLife trajectories (.plt), with a folder for each user."""
 
     path: Annotated[str, says("the folder.")]
-    only: Annotated[int | str | None, says("the only user to include; all users by default.")] = None
-    missing: Missing = None
-    every: Annotated[
-        str | None, says('the length of a step, such as "5 min": traces are resampled to equal steps.')
-    ] = None
+    only: Only = None
+    every: Every = None
     gap: Gap = None
 
 
@@ -270,28 +251,16 @@ class MatrixFile(Table, frozen=True):
 
     Attributes:
         path: The file, whose rows are secrets.
-        delimiter: The character between columns, or None.
-        decimal: The decimal separator, or None.
-        encoding: The encoding, or None.
-        header: Whether the first line contains names or numbers of the columns; None means automatic detection.
-        numbered: Whether the first column contains names or numbers of the rows; None means automatic detection.
+        header: Whether the first line of a CSV contains the names of the columns.
+        index: Whether the first column of a CSV contains the names of the rows.
 
     >>> MatrixFile(path="distances.npy").path
     'distances.npy'
     """
 
-    path: Annotated[str, says("the file: .csv without a header, .npy, or .npz (SciPy sparse); rows are secrets.")]
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
-    header: Annotated[
-        bool | None,
-        says("true: the first line contains names or numbers of the columns; required if the file is ambiguous."),
-    ] = None
-    numbered: Annotated[
-        bool | None,
-        says("true: the first column contains names or numbers of the rows; required if the file is ambiguous."),
-    ] = None
+    path: Annotated[str, says("the file: .csv, .npy, or .npz (SciPy sparse, or one array); rows are secrets.")]
+    header: Header = None
+    index: Index = None
 
 
 class EdgesFile(Table, frozen=True):
@@ -301,9 +270,6 @@ class EdgesFile(Table, frozen=True):
         path: The file.
         source: The column with one end of each edge, a label or a position.
         target: The column with the other end of each edge.
-        delimiter: The character between columns, or None.
-        decimal: The decimal separator, or None.
-        encoding: The encoding, or None.
 
     >>> EdgesFile(path="edges.csv").source
     'source'
@@ -312,9 +278,6 @@ class EdgesFile(Table, frozen=True):
     path: Annotated[str, says("the file.")]
     source: Annotated[str, says("the column with one end of each edge, a label or a position.")] = "source"
     target: Annotated[str, says("the column with the other end of each edge.")] = "target"
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
 
 
 class CategoriesFile(Table, frozen=True):
@@ -324,9 +287,7 @@ class CategoriesFile(Table, frozen=True):
     column: Annotated[
         str, says("the column with the categories; secrets of the same category are joined, unless it is empty.")
     ]
-    label: Annotated[
-        str | None, says("the column with the labels of the secrets; the default is as for a file of counts.")
-    ] = None
+    label: LabelColumn = None
     region: Annotated[
         str | int | tuple[int, int] | None,
         says(
@@ -334,9 +295,6 @@ class CategoriesFile(Table, frozen=True):
             "of cells on a grid."
         ),
     ] = None
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
 
 
 Edges = Annotated[
@@ -344,7 +302,11 @@ Edges = Annotated[
     says("pairs of secrets: texts are labels, integers are positions, counted from 0."),
 ]
 EdgesCsv = Annotated[EdgesFile | None, says("a file of edges.")]
-Neighbours = Annotated[int | None, says("4 or 8: each cell of a grid is joined to this number of neighbours.")]
+Members = Annotated[list[int | str], msgspec.Meta(min_length=1)]
+"""Secrets by label, a text, or by position, an integer counted from 0."""
+Neighbours = Annotated[
+    Literal[4, 8] | None, says("4 or 8: each cell of a grid is joined to this number of neighbours.")
+]
 
 
 class GraphTable(Table, frozen=True):
@@ -375,7 +337,7 @@ class ChainTable(Table, frozen=True):
         str | None,
         says(
             "a file with the matrix Pr(next state | current state), with a row for each current state; formats are "
-            "those of `matrix`. The word stay in place of a row puts a 1 on the diagonal."
+            "those of `matrix`."
         ),
     ] = None
     paths: Annotated[
@@ -387,7 +349,7 @@ class ChainTable(Table, frozen=True):
     checkins: Annotated[Checkins | None, says("a file of check-ins.")] = None
     plt: Annotated[Trajectories | None, says("a folder of trajectories.")] = None
     neighbours: Annotated[
-        int | None,
+        Literal[4, 8] | None,
         says(
             "4 or 8: the number of neighbouring cells to which people move; staying and each move are equally likely."
         ),
@@ -395,15 +357,8 @@ class ChainTable(Table, frozen=True):
     smoothing: Annotated[
         float | None, says("the number added to each count of steps; with `estimated`, `checkins` or `plt`.")
     ] = None
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
-    header: Annotated[bool | None, says("true: the first line of `path` contains names or numbers of its columns.")] = (
-        None
-    )
-    numbered: Annotated[
-        bool | None, says("true: the first column of `path` contains names or numbers of its rows.")
-    ] = None
+    header: Header = None
+    index: Index = None
     every: Annotated[
         str | None,
         says(
@@ -423,18 +378,10 @@ class ChainTable(Table, frozen=True):
         ),
     ] = None
     ends: Annotated[
-        Literal["stay", "mixture", "any"] | None,
+        Literal["any", "stay"] | None,
         says(
             "the row of a state that no trace leaves, for counts without smoothing: "
-            '"stay" (a 1 on the diagonal, the default), "mixture" (any mixture of the observed rows) or "any" (any '
-            'row). "mixture" and "any" are for leakage; releases reject them.'
-        ),
-    ] = None
-    border: Annotated[
-        Literal["cut", "state"] | None,
-        says(
-            'the treatment of observed steps that leave the box: "cut" (the default) omits them; "state" counts '
-            "them as steps to an additional state outside, for leakage."
+            '"stay" puts a 1 on the diagonal; with "any" (the default) the row is unknown, which releases reject.'
         ),
     ] = None
 
@@ -442,30 +389,30 @@ class ChainTable(Table, frozen=True):
 class Centre(Table, frozen=True):
     """A centre around which people are normally distributed."""
 
-    x: Annotated[float, says("the first coordinate of the centre, in the unit of the domain.")]
-    y: Annotated[float, says("the second coordinate of the centre.")]
-    spread: Annotated[float, says("the standard deviation in each direction.")]
-    weight: Annotated[float, says("the weight of this centre, relative to the weights of the other centres.")] = 1.0
+    x: Annotated[float, says("the first coordinate of the centre, in the unit of the domain.", **_FINITE)]
+    y: Annotated[float, says("the second coordinate of the centre.", **_FINITE)]
+    spread: Annotated[float, says("the standard deviation in each direction.", **POSITIVE)]
+    weight: Annotated[
+        float, says("the weight of this centre, relative to the weights of the other centres.", **POSITIVE)
+    ] = 1.0
 
 
 class Simulated(Table, frozen=True):
     """Simulated people around centres. Counts are whole numbers, so the prior is the same on every machine."""
 
-    centres: Annotated[list[Centre], says("the centres around which people live.")]
-    people: Annotated[int, says("the number of people.")] = 1_000_000
-    background: Annotated[float, says("the share of people who are spread evenly over all secrets.")] = 0.0
+    centres: Annotated[list[Centre], says("the centres around which people live.", min_length=1)]
+    people: Annotated[int, says("the number of people.", ge=1, le=10**12)] = 1_000_000
+    background: Annotated[float, says("the share of people who are spread evenly over all secrets.", ge=0, le=1)] = 0.0
 
 
 class VisitsFile(Table, frozen=True):
     """A file with a header and one visit per line, in the columns x and y, or latitude and longitude."""
 
     path: Annotated[str, says("the file.")]
-    latitude: Annotated[str | None, says("the column with the latitude in degrees, if it has another name.")] = None
-    longitude: Annotated[str | None, says("the column with the longitude in degrees, if it has another name.")] = None
-    delimiter: Delimiter = None
-    decimal: DecimalSign = None
-    encoding: Encoding = None
-    missing: Missing = None
+    latitude: Annotated[str, says("the column with the latitude in degrees.")] = "latitude"
+    longitude: Annotated[str, says("the column with the longitude in degrees.")] = "longitude"
+    x: Annotated[str, says("the column with the first coordinate, for anchors in a plane.")] = "x"
+    y: Annotated[str, says("the column with the second coordinate.")] = "y"
 
 
 class PriorTable(Table, frozen=True):

@@ -10,9 +10,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mechdesign.base._arrays import Flags, Floats, Integers, as_array, as_floats
+from mechdesign.base._arrays import Flags, Floats, Integers, as_floats
 from mechdesign.base._check import as_integer, as_number, as_positive
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 from mechdesign.certify._exact import exact
 from mechdesign.model._plane import DEGREE_KM, EARTH_RADIUS_KM
 
@@ -363,7 +364,7 @@ def _in_cells(area: Area, borders: Borders, flat: Floats) -> tuple[Integers, Fla
 def _coordinates(value: object, name: str) -> Floats:
     if value is None:
         raise InputError(name, "is missing", bound="a number, or an array of numbers")
-    given = as_array(value, name)
+    given = named(value, name, dtype=object)
     if given.dtype.kind not in "iuf":
         raise InputError(name, "is not a number", value=value, bound="a number, or an array of numbers")
     flat = as_floats(given.reshape(-1), name, "(n,)")

@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike, DTypeLike
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import (
     Floats,
-    as_array,
     as_indices,
     as_nonnegative,
 )
 from mechdesign.base._check import as_integer, as_list, as_smoothing, rename_path
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import Labels, Named, Names, opened, order_of
 from mechdesign.model._components import label_components
-from mechdesign.model._open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
-from mechdesign.model._prior import Prior
+from mechdesign.model._open_chain import Ends, OpenChain, as_ends, as_rows
+from mechdesign.model._prior import Prior, as_prior
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,6 +35,7 @@ class MarkovChain:
         smoothing: The number >= 0 that was added to each count.
         counts: Numbers of observed steps from i to j, (n, n), read-only, or None if the chain was not estimated from
             counts. A reversed chain stores weights instead of counts.
+        names: The names of the states, if a frame with names of text was given; otherwise empty.
 
     >>> MarkovChain.from_traces([[0, 1, 1, 0]], n=2).matrix.tolist()
     [[0.0, 1.0], [0.5, 0.5]]
@@ -43,11 +44,14 @@ class MarkovChain:
     matrix: Floats
     smoothing: float = field(default=0.0, kw_only=True)
     counts: Floats | None = field(default=None, kw_only=True)
+    names: Names = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         """Check that rows are distributions and counts have the same shape, and freeze both."""
-        matrix = as_rows(self.matrix)
+        given = opened(self.matrix, "matrix").settled("matrix")
+        matrix = as_rows(given.values)
         object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "names", self.names or given.rows)
         object.__setattr__(self, "smoothing", as_smoothing(self.smoothing, "smoothing"))
         if self.counts is None:
             if self.smoothing:
@@ -71,7 +75,7 @@ class MarkovChain:
         """
         if not self.smoothing or self.counts is None:
             return self
-        return MarkovChain.from_counts(self.counts, ends="stay")
+        return MarkovChain.from_counts(Named(self.counts, self.names, self.names), ends="stay")
 
     @property
     def size(self) -> int:
@@ -83,6 +87,23 @@ class MarkovChain:
 
     def __len__(self) -> int:
         return self.size
+
+    def arranged(self, labels: Labels, path: str = "matrix") -> MarkovChain:
+        """Return the chain on states in the order of labels, with which its names are matched.
+
+        Args:
+            labels: The labels of the states; empty if they have none.
+            path: The path of the chain, for messages.
+
+        Returns:
+            The chain; this chain itself if it has no names.
+        """
+        order = order_of(self.names, labels, path)
+        if order is None:
+            return self
+        where = np.ix_(order, order)
+        counts = None if self.counts is None else self.counts[where]
+        return MarkovChain(self.matrix[where], smoothing=self.smoothing, counts=counts, names=tuple(labels))
 
     def at(self, step: int) -> MarkovChain:
         """Return the chain for the step from time `step` to `step` + 1, which is always this chain.
@@ -103,7 +124,7 @@ class MarkovChain:
 
     @classmethod
     def from_traces(
-        cls, traces: Iterable[ArrayLike], n: int, smoothing: float = 0.0, *, ends: Ends | None = None
+        cls, traces: Iterable[ArrayLike], n: int, smoothing: float = 0.0, *, ends: Ends = "any"
     ) -> MarkovChain:
         """Estimate a chain over states 0..n−1 from traces.
 
@@ -113,8 +134,8 @@ class MarkovChain:
             traces: Integer arrays of consecutive states, each of shape (k,).
             n: The number of states.
             smoothing: The number >= 0 added to each count.
-            ends: "stay" puts a 1 on the diagonal for states that no trace leaves; None raises an error for these states
-                unless `smoothing` is positive. See `OpenChain` for unknown rows.
+            ends: "stay" puts a 1 on the diagonal for states that no trace leaves. With "any" their rows are unknown,
+                which raises an error unless `smoothing` is positive.
 
         Returns:
             The chain, with its counts.
@@ -134,14 +155,14 @@ class MarkovChain:
         return cls.from_counts(counts, smoothing, ends=ends)
 
     @classmethod
-    def from_counts(cls, counts: ArrayLike, smoothing: float = 0.0, *, ends: Ends | None = None) -> MarkovChain:
+    def from_counts(cls, counts: ArrayLike, smoothing: float = 0.0, *, ends: Ends = "any") -> MarkovChain:
         """Estimate a chain from numbers of steps, as `from_traces` does.
 
         Args:
             counts: The number >= 0 of steps from i to j at (i, j), shape (n, n).
             smoothing: The number >= 0 added to each count.
-            ends: "stay" puts a 1 on the diagonal for states without steps; None raises an error for these states unless
-                `smoothing` is positive.
+            ends: "stay" puts a 1 on the diagonal for states without steps. With "any" their rows are unknown, which
+                raises an error unless `smoothing` is positive.
 
         Returns:
             The chain, with its counts.
@@ -153,25 +174,23 @@ class MarkovChain:
         [[0.25, 0.75], [0.0, 1.0]]
         """
         smoothing = as_smoothing(smoothing, "smoothing")
-        ends = None if ends is None else as_ends(ends)
-        counts = as_nonnegative(counts, "counts", 2)
+        ends = as_ends(ends)
+        given = opened(counts, "counts").settled("counts")
+        counts = as_nonnegative(given.values, "counts", 2)
         n = len(counts)
         never_left = np.flatnonzero(counts.sum(axis=1) == 0)
-        if never_left.size and smoothing == 0:
-            which = f"no trace ever leaves state {never_left[0]} (no trace leaves {never_left.size} of {n} states)"
-            if ends is None:
-                raise InputError(
-                    "traces",
-                    which,
-                    bound="at least one step from each state",
-                    remedy='give ends="stay", which puts a 1 on the diagonal, or use fewer and larger cells',
-                )
-            if ends != "stay":
-                raise InputError("ends", f"does not give a Markov chain: {which}", value=ends, remedy=CLOSED)
-            stay = counts.copy()
-            stay[never_left, never_left] = 1.0
-            return cls(_add_smoothing(stay, smoothing), counts=counts)
-        return cls(_add_smoothing(counts, smoothing), smoothing=smoothing, counts=counts)
+        if never_left.size == 0 or smoothing:
+            return cls(_add_smoothing(counts, smoothing), smoothing=smoothing, counts=counts, names=given.rows)
+        if ends == "any":
+            raise InputError(
+                "traces",
+                f"no trace ever leaves state {never_left[0]} (no trace leaves {never_left.size} of {n} states)",
+                bound="at least one step from each state",
+                remedy='give ends="stay", which puts a 1 on the diagonal, or use fewer and larger cells',
+            )
+        stay = counts.copy()
+        stay[never_left, never_left] = 1.0
+        return cls(_add_smoothing(stay, smoothing), counts=counts, names=given.rows)
 
     def reverse(self, initial: Prior | ArrayLike) -> MarkovChain:
         """Return the backward chain: the probability of the previous state given the current state, by Bayes' rule.
@@ -190,7 +209,7 @@ class MarkovChain:
         >>> MarkovChain([[0.5, 0.5], [0.0, 1.0]]).reverse([0.5, 0.5]).matrix.round(3).tolist()
         [[1.0, 0.0], [0.333, 0.667]]
         """
-        prior = initial if isinstance(initial, Prior) else Prior(as_array(initial, "initial"))
+        prior = as_prior(initial, "initial", self.names)
         if len(prior) != self.size:
             raise InputError("initial", "has another number of states", value=len(prior), bound=f"{self.size} states")
         joint = prior.probabilities[:, None] * self.matrix
@@ -204,9 +223,9 @@ class MarkovChain:
                 remedy="leave the state out, or give an initial distribution from which it is reached",
             )
         if self.counts is None:
-            return MarkovChain(reversed_rows(joint))
+            return MarkovChain(reversed_rows(joint), names=self.names)
         seen = (prior.probabilities[:, None] * self.unsmoothed().matrix).T
-        return MarkovChain(reversed_rows(joint), smoothing=self.smoothing, counts=seen)
+        return MarkovChain(reversed_rows(joint), smoothing=self.smoothing, counts=seen, names=self.names)
 
     def stationary(self) -> Prior:
         """Return the stationary distribution π = πP, in which transient states have probability zero.
@@ -237,7 +256,7 @@ class MarkovChain:
         states = np.flatnonzero(member == closed[0])
         probabilities = np.zeros(self.size)
         probabilities[states] = _eliminate(self.matrix[np.ix_(states, states)])
-        return Prior(probabilities)
+        return Prior(probabilities, names=self.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,8 +277,7 @@ class VaryingChain:
 
     def __post_init__(self) -> None:
         """Check that there is at least one chain, and that all chains have the same states."""
-        object.__setattr__(self, "chains", tuple(as_list(self.chains, "chains", "a list of Markov chains")))
-        chains = tuple(self.chains)
+        chains = as_list(self.chains, "chains", "a list of Markov chains")
         if not chains:
             raise InputError("chains", "is empty", bound="at least one Markov chain")
         for step, chain in enumerate(chains):
@@ -267,6 +285,7 @@ class VaryingChain:
                 raise InputError(
                     f"chains[{step}]", "is not a Markov chain", value=type(chain).__name__, bound="a MarkovChain"
                 )
+            chains[step] = chain.arranged(chains[0].names, f"chains[{step}]")
             if chain.size != chains[0].size:
                 raise InputError(
                     f"chains[{step}]",
@@ -274,7 +293,7 @@ class VaryingChain:
                     value=chain.size,
                     bound=f"{chains[0].size} states",
                 )
-        object.__setattr__(self, "chains", chains)
+        object.__setattr__(self, "chains", tuple(chains))
 
     @classmethod
     def of(cls, matrices: Iterable[MarkovChain | ArrayLike], cyclic: bool = False) -> VaryingChain:
@@ -288,18 +307,29 @@ class VaryingChain:
             The chain.
         """
         matrices = as_list(matrices, "chains", "a list of Markov chains or matrices")
-        made: list[MarkovChain] = []
-        for step, matrix in enumerate(matrices):
-            try:
-                made.append(matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix")))
-            except InputError as error:
-                raise rename_path(error, f"chains[{step}]", "matrix") from error
-        return cls(tuple(made), cyclic)
+        return cls(tuple(as_chain(matrix, f"chains[{step}]") for step, matrix in enumerate(matrices)), cyclic)
 
     @property
     def size(self) -> int:
         """Return the number n of states."""
         return self.chains[0].size
+
+    @property
+    def names(self) -> Names:
+        """The names of the states, if they have any."""
+        return self.chains[0].names
+
+    def arranged(self, labels: Labels, path: str = "matrix") -> VaryingChain:
+        """Return the chain on states in the order of labels, with which its names are matched.
+
+        Args:
+            labels: The labels of the states; empty if they have none.
+            path: The path of the chain, for messages.
+
+        Returns:
+            The chain.
+        """
+        return VaryingChain(tuple(chain.arranged(labels, path) for chain in self.chains), self.cyclic)
 
     def __len__(self) -> int:
         return len(self.chains)
@@ -325,20 +355,32 @@ class VaryingChain:
         return self.chains[step]
 
 
+def as_chain(given: MarkovChain | ArrayLike, path: str = "matrix") -> MarkovChain:
+    """Return a Markov chain, or the chain with a given transition matrix; errors name the path.
+
+    >>> as_chain([[1.0]])
+    MarkovChain(1 states)
+    """
+    try:
+        return given if isinstance(given, MarkovChain) else MarkovChain(given)  # type: ignore[arg-type]
+    except InputError as error:
+        raise rename_path(error, path, "matrix") from error
+
+
 def chain_of(
     weights: Floats, ends: Ends, smoothing: float = 0.0, counts: Floats | None = None
 ) -> MarkovChain | OpenChain:
-    """Return the chain whose rows are proportional to weights; a row of zeros marks an end, a state without steps.
+    """Return the chain whose rows are proportional to weights; a row of zeros belongs to a state without steps.
 
     Args:
         weights: Weights >= 0 of steps, (n, n).
-        ends: The treatment of rows of zeros: "stay" returns a `MarkovChain` with a 1 on the diagonal, "mixture" and
-            "any" return an `OpenChain`.
+        ends: The treatment of rows of zeros: "any" returns an `OpenChain`, "stay" a `MarkovChain` with a 1 on the
+            diagonal.
         smoothing: The smoothing that the weights include; a Markov chain stores it.
         counts: The counts from which the weights are computed, (n, n), or None; a Markov chain stores them.
 
     Returns:
-        A Markov chain, or an open chain if there are ends and `ends` is not "stay".
+        A Markov chain, or an open chain if there are rows of zeros and `ends` is "any".
 
     >>> chain_of(np.array([[1.0, 3.0], [0.0, 0.0]]), "stay").matrix.tolist()
     [[0.25, 0.75], [0.0, 1.0]]
@@ -346,8 +388,8 @@ def chain_of(
     totals = weights.sum(axis=1)
     missing = totals == 0
     rows = weights / np.where(missing, 1.0, totals)[:, None]
-    if missing.any() and ends != "stay":
-        return OpenChain(rows, ends)
+    if missing.any() and ends == "any":
+        return OpenChain(rows)
     return MarkovChain(rows + np.diag(missing), smoothing=smoothing, counts=counts)
 
 
@@ -390,13 +432,11 @@ def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain
     """
     s = as_smoothing(s, "s")
     if isinstance(matrix, OpenChain) and s > 0:
-        # Smoothing makes the row of an end uniform. The end keeps its zero counts, so the unsmoothed chain never leaves
-        # it.
+        # Smoothing makes an unknown row uniform. Its counts stay zero, so the unsmoothed chain never leaves its state.
         return MarkovChain(_add_smoothing(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
-    chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix"))
-    if chain.counts is None or not s:
-        return MarkovChain(_add_smoothing(chain.matrix, s), smoothing=chain.smoothing, counts=chain.counts)
-    return MarkovChain(_add_smoothing(chain.matrix, s), smoothing=max(s, chain.smoothing), counts=chain.counts)
+    chain = as_chain(matrix)
+    smoothing = chain.smoothing if chain.counts is None or not s else max(s, chain.smoothing)
+    return MarkovChain(_add_smoothing(chain.matrix, s), smoothing=smoothing, counts=chain.counts, names=chain.names)
 
 
 def _add_smoothing(weights: Floats, smoothing: float) -> Floats:

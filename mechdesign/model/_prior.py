@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_floats, as_indices, require, require_order
-from mechdesign.base._check import LARGEST_COUNT, as_generator, as_integer, as_smoothing
+from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_floats, as_indices, require
+from mechdesign.base._check import LARGEST_COUNT, as_generator, as_integer, as_smoothing, rename_path
 from mechdesign.base._errors import InputError, Total
+from mechdesign.base._names import Labels, Named, Names, opened, order_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -22,17 +23,20 @@ class Prior:
     Attributes:
         probabilities: π, float64 of shape (n,), read-only, >= 0; the sum is within 1e-9 of 1, and the values are not
             normalised.
+        names: The names of the secrets, if a series with names of text was given; otherwise empty. They are matched
+            with the labels of a domain where the prior meets one.
 
     >>> Prior([0.25, 0.75])
     Prior(secrets: 2, most likely: 1 (75%))
     """
 
     probabilities: Floats
+    names: Names = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         """Check that the probabilities form a distribution, and make them read-only."""
-        require_order(self.probabilities, "prior")
-        probabilities = as_floats(self.probabilities, "prior", "(n,)")
+        given = opened(self.probabilities, "prior").settled("prior")
+        probabilities = as_floats(given.values, "prior", "(n,)")
         if probabilities.size == 0:
             raise InputError("prior", "is empty", bound="at least one probability")
         finite = np.isfinite(probabilities)
@@ -47,6 +51,7 @@ class Prior:
                 remedy="divide it by its sum, or build a prior from counts with Prior.from_counts",
             )
         object.__setattr__(self, "probabilities", probabilities)
+        object.__setattr__(self, "names", self.names or given.rows)
 
     @property
     def zeros(self) -> Integers:
@@ -98,8 +103,8 @@ class Prior:
         >>> Prior.from_counts([1, 3]).probabilities.tolist()
         [0.25, 0.75]
         """
-        require_order(counts, "counts")
-        array = as_floats(counts, "counts", "(n,)")
+        given = opened(counts, "counts").settled("counts")
+        array = as_floats(given.values, "counts", "(n,)")
         if array.size == 0:
             raise InputError("counts", "is empty", bound="at least one count")
         require((array >= 0) & (array <= LARGEST_COUNT), array, "counts", f"between 0 and {LARGEST_COUNT}")
@@ -112,7 +117,7 @@ class Prior:
                 bound="at least one positive count",
                 remedy="give a positive count, or a positive smoothing",
             )
-        return cls(smoothed / total)
+        return cls(smoothed / total, names=given.rows)
 
     @classmethod
     def from_cells(cls, cells: ArrayLike, n: int, smoothing: float = 0.0) -> Prior:
@@ -155,10 +160,36 @@ class Prior:
         >>> [len(prior) for prior in Prior.bootstrap([5, 3, 2], samples=2, rng=1)]
         [3, 3]
         """
-        array = as_floats(counts, "counts", "(n,)")
+        given = opened(counts, "counts").settled("counts")
+        array = as_floats(given.values, "counts", "(n,)")
         whole = (array >= 0) & (array == np.floor(array)) & (array <= 2**62 / max(array.size, 1))
         require(whole, array, "counts", "a whole number >= 0")
         shares = cls.from_counts(array).probabilities
         generator, size = as_generator(rng), int(array.sum())
         drawn = generator.multinomial(size, shares / shares.sum(), size=as_integer(samples, "samples", 1))
-        return tuple(cls.from_counts(each, smoothing) for each in drawn)
+        return tuple(cls.from_counts(Named(each, given.rows), smoothing) for each in drawn)
+
+
+def as_prior(given: Prior | ArrayLike, path: str = "prior", labels: Labels | None = None) -> Prior:
+    """Return a prior, in the order of labels.
+
+    Args:
+        given: A prior, or its probabilities.
+        path: The path of the argument, for messages.
+        labels: The labels of the secrets; empty if they have none; None keeps the names of the prior.
+
+    Returns:
+        The prior.
+
+    Raises:
+        InputError: The probabilities are no distribution, or their names are not the labels.
+
+    >>> as_prior(Named([0.25, 0.75], ["work", "home"]), labels=["home", "work"]).probabilities.tolist()
+    [0.75, 0.25]
+    """
+    try:
+        prior = given if isinstance(given, Prior) else Prior(given)  # type: ignore[arg-type]
+    except InputError as error:
+        raise rename_path(error, path, "prior") from error
+    order = None if labels is None else order_of(prior.names, labels, path)
+    return prior if order is None else Prior(prior.probabilities[order])

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import networkx as nx
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, require, require_order
+from mechdesign.base._arrays import Floats, Integers, as_floats, require
 from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InfeasibleError, InputError, InputWarning
+from mechdesign.base._names import Labels, Named, Names, labels_of, opened
 from mechdesign.base._values import ReadOnlyMapping, cached_property
 from mechdesign.base._warnings import warn
 from mechdesign.certify._claims import Floor, PairBound
@@ -27,7 +28,7 @@ from mechdesign.model._claims import Claims
 from mechdesign.model._components import label_disclosed_sets, propagate_forbidden
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
-from mechdesign.model._prior import Prior
+from mechdesign.model._prior import Prior, as_prior
 from mechdesign.model._requirements._requirement import Requirement, as_requirements
 
 # Largest relative difference between a user's distances and the distances of this library, which are rounded down.
@@ -87,10 +88,11 @@ class Problem:
         *,
         facts: Mapping[str, str | int] = ReadOnlyMapping({}),
     ) -> None:
-        _check_labels(prior, cost, secrets, observables)
-        given = prior if isinstance(prior, Prior) else Prior(as_floats(prior, "prior", "(n,)"))
-        probabilities = given.probabilities
-        costs = as_floats(cost, "cost", "(n, m)")
+        given, table = as_prior(prior), opened(cost, "cost")
+        labels = _labels(secrets, given.names, table.rows, *_names(requirements))
+        answers = observables.labels if isinstance(observables, Domain) else None
+        probabilities = as_prior(given, labels=labels).probabilities
+        costs = as_floats(costs_of(table, labels, answers), "cost", "(n, m)")
         n = probabilities.size
         if costs.shape[0] != n or costs.shape[1] == 0:
             raise InputError("cost", "must have a row for every secret", value=costs.shape, bound=f"of shape ({n}, m)")
@@ -102,7 +104,7 @@ class Problem:
             )
         if objective not in OBJECTIVES:
             raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
-        required = as_requirements(requirements, n)
+        required = as_requirements(requirements, n, labels=labels)
         _check_domain(secrets, "secrets", n)
         if observables is None and costs.shape[1] == n and bool((costs.diagonal() == costs.min(axis=1)).all()):
             observables = secrets
@@ -161,7 +163,9 @@ class Problem:
         if not isinstance(observables, Domain):
             raise InputError("observables", "is not a domain", value=type(observables).__name__, bound="a Domain")
         costs = (
-            between(anchors, points, observables, cost) if isinstance(cost, str) else as_floats(cost, "cost", "(k, m)")
+            between(anchors, points, observables, cost)
+            if isinstance(cost, str)
+            else as_floats(cost, "cost", "(k, m)", columns=observables.labels)
         )
         require(costs >= 0, costs, "cost", "a number >= 0")
         prior, means = anchor_means(anchors, points, costs, weights, path="cost")
@@ -230,20 +234,51 @@ def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: Arra
     >>> largest_distortion([0.25, 0.75], [[0, 1], [1, 0]])
     Fraction(1, 4)
     """
-    probabilities = as_array(prior, "prior", np.float64)
+    errors = opened(distance, "distance").settled("distance")
+    probabilities = as_prior(prior, labels=errors.columns or None).probabilities
     sets = np.zeros(probabilities.size, dtype=np.int64) if told is None else np.asarray(told, dtype=np.int64)
     constant = np.zeros((sets.size, int(sets.max()) + 1), dtype=np.int64)
     constant[np.arange(sets.size), sets] = 1 << EXPONENT
-    return distortion(constant, EXPONENT, probabilities, np.asarray(distance, dtype=np.float64))
+    return distortion(constant, EXPONENT, probabilities, np.asarray(errors, dtype=np.float64))
 
 
-def _check_labels(prior: Any, cost: Any, secrets: object, observables: object) -> None:
-    """Raise `InputError` unless the labels of a prior or cost table are in the order of the labels of the domains."""
-    if isinstance(secrets, Domain) and secrets.labels:
-        require_order(prior, "prior", secrets.labels)
-        require_order(cost, "cost", secrets.labels)
-    if isinstance(observables, Domain) and observables.labels and hasattr(cost, "columns"):
-        require_order(cost.T, "cost", observables.labels)
+def _names(requirements: object) -> Iterator[Names]:
+    """Yield the names of the secrets of requirements and of their priors."""
+    for each in requirements if isinstance(requirements, Sequence) else ():
+        yield getattr(each, "names", ())
+        yield from (prior.names for prior in getattr(each, "priors", ()))
+
+
+def _labels(secrets: object, *names: Names) -> Labels:
+    """Return the labels of the secrets: those of their domain; without a domain, the first names that are labels."""
+    if isinstance(secrets, Domain):
+        return secrets.labels
+    return next((own for each in names if (own := labels_of(each, "cost"))), ())
+
+
+def costs_of(table: Named, labels: Labels, observables: Labels | None) -> NDArray[Any]:
+    """Return costs with rows and columns in the order of labels.
+
+    Args:
+        table: Costs (n, m).
+        labels: The labels of the secrets; empty if they have none.
+        observables: The labels of the observables. None if they are unknown: names of columns are then the labels of
+            the secrets, or their own.
+
+    Returns:
+        The costs, which may still be of a wrong shape or out of range.
+
+    Raises:
+        InputError: The names of rows or columns are not the labels.
+
+    >>> costs_of(Named([[1, 2]], ["home"], ["yes", "no"]), ["home"], ["no", "yes"])
+    array([[2, 1]])
+    """
+    if observables is None:
+        alike = len(set(table.values.shape)) == 1 or set(table.columns) == set(labels)
+        own = labels_of(table.columns, "cost")
+        observables = labels if alike and not set(own) - set(labels) else own
+    return table.arranged("cost", labels, observables)
 
 
 def _check_domain(domain: object, name: str, size: int) -> None:

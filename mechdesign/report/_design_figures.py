@@ -20,9 +20,10 @@ import networkx as nx
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import as_array, as_indices
+from mechdesign.base._arrays import as_indices
 from mechdesign.base._check import as_integer, require_kind
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 from mechdesign.model._domain import Domain
 from mechdesign.synthesis._result import Design
 
@@ -183,7 +184,7 @@ def graph(domain: Domain, edges: ArrayLike) -> Figure:
         check_graph(edges, domain.size, "edges")
         pairs = list(edges.edges())
     else:
-        pairs = list(from_edges(domain.size, as_array(edges, "edges")).edges())
+        pairs = list(from_edges(domain.size, named(edges, "edges")).edges())
     from mechdesign.report._graph_figures import policy_picture
 
     return policy_picture(domain, pairs)

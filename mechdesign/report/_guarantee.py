@@ -151,12 +151,14 @@ def describe_table(described: Description) -> Rows:
         parameters = f"ρ = {exact_text(described.rho)} of zero-concentrated differential privacy"
     else:
         parameters = f"{described.spent}, δ = 0"
+    if described.rows_per_person > 1:
+        parameters += f"; for all rows of a person {described.spent_per_person}"
     gaps = ["pairs of databases that are not neighbours under this policy"]
     if described.rehearsal:
         gaps.insert(0, "this release: its noise came from a given generator, so it is a rehearsal without a guarantee")
     randomness = "of a given generator" if described.rehearsal else "of the operating system, on a lattice of integers"
     return [
-        (_UNIT, described.neighbours),
+        (_UNIT, f"{described.neighbours} {described.people}"),
         (_PARAMETERS, "ε = 0: the answers are equal for all neighbours" if free else parameters),
         (_TRUST, "central: the holder of the table reads all records, and adds the noise"),
         (

@@ -315,15 +315,16 @@ def table_headline(release: Release) -> Headline:
         return Headline(
             True, "Released; nothing was spent.", f"All neighbouring databases have these answers. {errors}"
         )
+    rows = described.rows_per_person
     if described.epsilon is not None:
-        meaning = (
-            f"No answer is more than {write_odds(float(described.epsilon))} times as likely under one database as "
-            "under a neighbouring one."
-        )
+        odds = write_odds(float(described.epsilon * rows))
+        other = "a neighbouring one" if rows == 1 else "one with other values in the rows of one person"
+        meaning = f"No answer is more than {odds} times as likely under one database as under {other}."
     else:
         meaning = "The guarantee is zero-concentrated differential privacy under the policy."
     noise = "The noise came from the operating system’s randomness."
-    return Headline(True, f"Released; {described.spent} was spent.", f"{meaning} {errors} {noise}")
+    spent = described.spent if rows == 1 else f"{described.spent} per row, {described.spent_per_person} per person,"
+    return Headline(True, f"Released; {spent} was spent.", f"{meaning} {errors} {noise}")
 
 
 def describe_errors(release: Release) -> str:

@@ -64,7 +64,7 @@ def leakage(epsilons: ArrayLike, backward: Correlation = None, forward: Correlat
 def leakage_loss(P: Any, largest: float = 5.0) -> Figure:
     """Show the loss function L(α), the ends of its pieces, and the functions of pairs of rows (Figure 4).
 
-    Functions of pairs are shown for a matrix of up to 6 states.
+    Functions of pairs are shown for a matrix of up to 6 states without unknown rows.
 
     Args:
         P: A transition matrix, shape (n, n), or a `LossFunction`.
@@ -80,7 +80,7 @@ def leakage_loss(P: Any, largest: float = 5.0) -> Figure:
     function = P if isinstance(P, LossFunction) else LossFunction(P)
     alpha = np.linspace(0.0, largest, 400)
     figure, axes = _panels(1)
-    if not isinstance(P, LossFunction) and function.n <= 6:
+    if not isinstance(P, LossFunction) and function.n <= 6 and not len(function.unknown):
         G, D, _, until = algorithm2(P)
         A = np.expm1(alpha)[:, None]
         for index, (gains, sums, ends) in enumerate(zip(G, D, until, strict=True)):

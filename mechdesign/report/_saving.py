@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base._arrays import Integers, as_array
+from mechdesign.base._arrays import Integers
 from mechdesign.base._atomic import make_folder, write_file
 from mechdesign.base._check import as_path, as_truth
 from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.base._files import note_readers
+from mechdesign.base._names import named
 from mechdesign.synthesis._folders import NO_FILES, check_writable
 from mechdesign.synthesis._result import Design, write_design
 from mechdesign.tables._files import Published, write_release
@@ -201,7 +202,7 @@ def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequ
     """
     from mechdesign.report import _trace_figures as trace_pictures
 
-    target, true, steps = as_path(folder, "folder"), as_array(truth, "truth", np.int64), len(trace.releases)
+    target, true, steps = as_path(folder, "folder"), named(truth, "truth", dtype=np.int64), len(trace.releases)
     if len(true) < steps:
         raise InputError("truth", "is shorter than the trace", value=len(true), bound=f"{steps} states")
     check_writable(target)

@@ -42,6 +42,7 @@ def _facts(publication: Published) -> dict[str, object]:
         "policy": described.policy,
         "neighbours": described.neighbours,
         "definition": described.definition,
+        "people": described.people,
         "epsilon": described.epsilon is not None,
         "factor": _factor(described.epsilon),
         "rho": short(float(described.rho), 4) if described.rho is not None else "",

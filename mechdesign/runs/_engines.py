@@ -34,12 +34,12 @@ from mechdesign.base._errors import (
 from mechdesign.base._machine import count_processors
 from mechdesign.base._warnings import suppress_warnings, warn
 from mechdesign.certify._certificate import Certificate
-from mechdesign.data._text import file_digest
 from mechdesign.model._problem_words import cost_measure
 from mechdesign.runs._store import Row, State, Value
 from mechdesign.runs._tasks import Task, number_columns, versions_for
 from mechdesign.solve._blas import blas_threads
 from mechdesign.solve._contract import Status
+from mechdesign.specification._origin import file_digest
 from mechdesign.specification._specification import from_tables
 from mechdesign.synthesis._bundle import encode
 

@@ -17,7 +17,7 @@ from scipy.spatial import Delaunay
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import MechdesignError
 from mechdesign.certify._exact import float_down
-from mechdesign.data._movement import read_checkins
+from mechdesign.data.movement import read_checkins
 from mechdesign.graphs._builders import blocks
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain

@@ -20,7 +20,6 @@ from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.base._version import __version__
 from mechdesign.base._warnings import collect_warnings, warn
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.data._text import file_digest
 from mechdesign.model._grammar import Raw
 from mechdesign.model._origin import find_counted_keys
 from mechdesign.report._private import COUNTED
@@ -29,6 +28,7 @@ from mechdesign.runs._store import Request, Value
 from mechdesign.solve import _registry as registry
 from mechdesign.specification._designs import check_solver
 from mechdesign.specification._grammar import check_key, files, with_value
+from mechdesign.specification._origin import file_digest
 from mechdesign.specification._read import read_text, tables_of
 from mechdesign.specification._specification import Specification, from_tables
 

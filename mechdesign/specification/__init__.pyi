@@ -3,8 +3,6 @@ from ._document import SolverTable as SolverTable
 from ._grammar import schema as schema
 from ._policy import PolicyTable as PolicyTable
 from ._policy import ReleaseSettings as ReleaseSettings
-from ._proposal import Proposal as Proposal
-from ._proposal import propose as propose
 from ._read import read_text as read_text
 from ._read import tables_of as tables_of
 from ._specification import Specification as Specification

@@ -8,24 +8,21 @@ import numpy as np
 from scipy import sparse
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._errors import InputError, InputWarning, SmoothedChainWarning
+from mechdesign.base._errors import InputError, InputWarning, withholding_values
 from mechdesign.base._warnings import warn
-from mechdesign.data._chain_counts import counts_of
-from mechdesign.data._layout import withholding
-from mechdesign.data._matrices import dense, read_chain_matrix
-from mechdesign.data._states import Steps
+from mechdesign.data.matrices import match_names, read_dense
 from mechdesign.data.resampling import Sampling, seconds_text
-from mechdesign.data.trajectories import Visits
+from mechdesign.data.trajectories import Times, Visits
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._builders import edge_array
 from mechdesign.leakage._estimate import Correlations, correlations_from_traces
-from mechdesign.leakage._transitions import disjoint_rows
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import ChainTable, PriorTable
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._words import percent
 from mechdesign.specification._priors import Read, read_visits
 from mechdesign.specification._read import Source
+from mechdesign.specification._steps import Steps
 
 _COUNTED = ("estimated", "checkins", "plt")
 _HOURS = 24
@@ -77,8 +74,7 @@ class Transitions:
             return VaryingChain(self.chains)
         if steps.times is None:
             raise source.error("by", "needs a trace with times", value=self.by, bound="a trace with a column time")
-        hours = steps.times.astype("datetime64[h]").astype(np.int64) % _HOURS
-        return VaryingChain(tuple(self.chains[hour] for hour in hours.tolist()))
+        return VaryingChain(tuple(self.chains[hour] for hour in _hours(steps.times).tolist()))
 
     def _check_interval(self, interval: float | None, source: Source) -> None:
         if interval is None:
@@ -110,94 +106,50 @@ def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorT
         sampling = Sampling.of(table.every, table.gap)
     _check_keys(table, source)
     if form not in _COUNTED:
-        chains = {"path": _read, "paths": _read_several, "neighbours": _walk}[form](table, source, domain)
-        _warn_of_smoothing(chains, source / form)
+        chains = _walk(table, source, domain) if form == "neighbours" else _read(table, source, domain)
         return Transitions(chains, table.by, sampling.every)
-    read = _visits(table, source, domain, prior, sampling)
-    if table.border == "state":
-        raise source.error(
-            "border",
-            "is not supported for a release, whose states are the members of the domain",
-            value="state",
-            bound='"cut"',
-            remedy="remove the key, and use a larger box",
-        )
+    visits, read = _visits(table, source, domain, prior, sampling)
     smoothing = table.smoothing or 0.0
     with source.keys({"traces": form, "counts": form}):
-        counts = _hourly(read.visits, domain.size) if table.by == "hour" else _steps(read.visits, domain.size)[None]
-        chains = tuple(MarkovChain.from_counts(each, smoothing, ends=table.ends or "stay") for each in counts)
-    _warn_of_smoothing(chains, source)
-    notes = (*read.notes, *_notes_on_counts(read, source), *_notes_on_ends(counts, smoothing, source))
+        counts = _count_steps(visits, domain.size, table.by == "hour")
+        chains = tuple(MarkovChain.from_counts(each, smoothing, ends=table.ends or "any") for each in counts)
+    notes = (*read.notes, *_notes_on_counts(visits, read, source))
+    if (never_left := int((counts.sum(axis=2) == 0).sum())) and not smoothing:
+        of = f"{never_left} of {len(chains) * domain.size} rows"
+        notes += (f'{source}: no departure was observed for {of}: the chain stays there (ends = "stay")',)
     median = read.median if read.sampling.every is None else None
     return Transitions(chains, table.by, read.sampling.every, median, notes)
 
 
-def _warn_of_smoothing(chains: tuple[MarkovChain, ...], source: Source) -> None:
-    """Warn if chains were smoothed; the warning states how many steps occur in their counts."""
-    smoothed = list({id(chain): chain for chain in chains if chain.smoothing}.values())
-    if not smoothed:
-        return
-    seen = sum(int(np.count_nonzero(chain.counts)) for chain in smoothed if chain.counts is not None)
-    adds_up = any(disjoint_rows(sparse.csr_array(chain.unsmoothed().matrix)) is not None for chain in smoothed)
-    adds = (
-        " With the counts alone, leakage adds up without loss, and no positive budget lasts over an infinite horizon."
-        if adds_up
-        else ""
-    )
-    warn(
-        f"{source}: smoothing {smoothed[0].smoothing:g} makes all {sum(chain.size**2 for chain in smoothed)} steps "
-        f"possible; {seen} of them occur in the counts.{adds} Use smoothing for beliefs only: bounds on leakage need "
-        "counts without it",
-        SmoothedChainWarning,
-        stacklevel=3,
-    )
-
-
-def _notes_on_ends(counts: Floats, smoothing: float, source: Source) -> tuple[str, ...]:
-    """Return a note with the number of states that no counted step leaves, for the counts (k, n, n) of k chains."""
-    never_left = int((counts.sum(axis=2) == 0).sum())
-    if smoothing or not never_left:
-        return ()
-    many, n = counts.shape[:2]
-    of = f"{n} states" if many == 1 else f"{many * n} states of {many} chains"
-    rule = 'the chain stays in them (ends = "stay"); for beliefs, smoothing makes all steps possible'
-    return (f"{source}: no departure was observed from {never_left} of {of}: {rule}",)
-
-
-def _notes_on_counts(read: Read, source: Source, border: str | None = None) -> tuple[str, ...]:
+def _notes_on_counts(visits: Visits, read: Read, source: Source) -> tuple[str, ...]:
     notes: tuple[str, ...] = ()
     if read.sampling.every is None and read.median is not None:
         notes = (
             f"{source}: steps lead from each point to the next, with a median interval of {seconds_text(read.median)}; "
             'set every, for example every = "5 min", for even steps',
         )
-    steps = sum(len(cells) - 1 for cells in read.visits.cells)
-    notes += (f"{source}: {steps} steps of {len(dict.fromkeys(read.visits.users))} user(s) counted", read.order)
-    leaving = sum(read.visits.exits)
-    if not leaving:
-        return notes
-    treatment = (
-        "these steps lead to the state outside"
-        if border == "state"
-        else "these steps are left out, so the chain describes people who stay inside"
-    )
-    share = percent(leaving / (steps + leaving))
-    return (*notes, f"{source}: {leaving} steps leave the box, {share} of all that start inside; {treatment}")
+    steps = sum(len(cells) - 1 for cells in visits.cells)
+    notes += (f"{source}: {steps} steps of {len(dict.fromkeys(visits.users))} user(s) counted",)
+    if not read.timed:
+        notes += (f"{source}: no times are read: points are in the order of the file",)
+    leaving = sum(visits.exits)
+    if leaving:
+        share = percent(leaving / (steps + leaving))
+        notes += (
+            f"{source}: {leaving} steps leave the box, {share} of all that start inside; these steps are left out, so "
+            "the chain describes people who stay inside",
+        )
+    return notes
 
 
 def _check_keys(table: ChainTable, source: Source) -> None:
     """Raise `SpecificationError` for keys that the form of the chain does not use."""
     form = table.form
     counted = form in _COUNTED
-    for key, fits, remedy in (
-        ("smoothing", counted, "remove the key"),
-        ("gap", counted, "remove the key: nothing is counted"),
-        ("by", counted or form == "paths", "give the files of the matrices as paths"),
-        ("ends", counted, "write the word instead of the row" if form in ("path", "paths") else "remove the key"),
-        ("border", counted, "remove the key: nothing is counted"),
-    ):
+    keys = {"smoothing": counted, "gap": counted, "ends": counted, "by": counted or form == "paths"}
+    for key, fits in (keys | dict.fromkeys(("header", "index"), form in ("path", "paths"))).items():
         if getattr(table, key) is not None and not fits:
-            raise source.error(key, f"cannot be combined with {form}", remedy=remedy)
+            raise source.error(key, f"cannot be combined with {form}", remedy="remove the key")
     if form == "paths" and table.by is None:
         raise source.error(
             "by", "is missing", bound='"hour" or "step"', remedy="state whether each path is for an hour or a step"
@@ -207,24 +159,24 @@ def _check_keys(table: ChainTable, source: Source) -> None:
         raise source.error("by", "cannot be combined with data", value="step", bound='"hour"', remedy=remedy)
 
 
-def _steps(visits: Visits, n: int) -> Floats:
-    """Return the number of observations of each step, shape (n, n)."""
-    counts = np.zeros((n, n))
-    for cells in visits.cells:
-        np.add.at(counts, (cells[:-1], cells[1:]), 1.0)
+def _count_steps(visits: Visits, n: int, hourly: bool) -> Floats:
+    """Return the number of observations of each step, shape (1, n, n).
+
+    If `hourly` is true, the shape is (24, n, n): steps are counted by the hour of the day (UTC) in which they start.
+    """
+    counts = np.zeros((_HOURS if hourly else 1, n, n))
+    for cells, times in zip(visits.cells, visits.times or [None] * len(visits.cells), strict=True):
+        if hourly and times is None:
+            raise InputError("by", "needs data with times", value="hour", bound="a column time")
+        start = np.zeros_like(cells) if times is None or not hourly else _hours(times)
+        np.add.at(counts, (start[:-1], cells[:-1], cells[1:]), 1.0)
     return counts
 
 
-def _hourly(visits: Visits, n: int) -> Floats:
-    """Return the number of observations of each step, by the hour of the day (UTC) of its start, shape (24, n, n)."""
-    counts = np.zeros((_HOURS, n, n))
-    if not visits.times or any(times is None for times in visits.times):
-        raise InputError("by", "needs data with times", value="hour", bound="a column time")
-    for cells, times in zip(visits.cells, visits.times, strict=True):
-        assert times is not None
-        hours = times.astype("datetime64[h]").astype(np.int64) % _HOURS
-        np.add.at(counts, (hours[:-1], cells[:-1], cells[1:]), 1.0)
-    return counts
+def _hours(times: Times) -> Integers:
+    """Return the hours of the day (UTC) of times, int64."""
+    hours: Integers = times.astype("datetime64[h]").astype(np.int64) % _HOURS
+    return hours
 
 
 def possible_steps(table: ChainTable, source: Source, domain: Domain, prior: PriorTable) -> sparse.csr_array:
@@ -235,16 +187,17 @@ def possible_steps(table: ChainTable, source: Source, domain: Domain, prior: Pri
     _require_one(table, source, "changes with time, but a policy graph does not")
     with source.keys():
         sampling = Sampling.of(table.every, table.gap)
-    if table.smoothing is not None:
-        problem = "would make every step possible, and so join all secrets"
-        raise source.error("smoothing", problem, remedy="remove the key")
-    for key in ("ends", "border"):
+    for key, problem in (
+        ("smoothing", "would make every step possible, and so join all secrets"),
+        ("ends", "cannot be combined with a policy graph"),
+    ):
         if getattr(table, key) is not None:
-            raise source.error(key, "cannot be combined with a policy graph", remedy="remove the key")
+            raise source.error(key, problem, remedy="remove the key")
+    _check_keys(table, source)
     if table.form in ("path", "neighbours"):
         (chain,) = (_read if table.form == "path" else _walk)(table, source, domain)
         return sparse.csr_array(chain.matrix)
-    cells = _visits(table, source, domain, prior, sampling).visits.cells
+    cells = _visits(table, source, domain, prior, sampling)[0].cells
     ends = [np.concatenate([stretch[part] for stretch in cells]) for part in (slice(None, -1), slice(1, None))]
     return sparse.csr_array((np.ones(len(ends[0])), tuple(ends)), shape=(domain.size, domain.size))
 
@@ -256,10 +209,9 @@ def _require_one(table: ChainTable, source: Source, problem: str, bound: str = "
 
 
 def _read(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChain, ...]:
-    return (_read_file(str(table.path), table, source, "path", domain),)
-
-
-def _read_several(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChain, ...]:
+    """Return the chain in the file `path`, or the chains in the files `paths`; equal files are read once."""
+    if table.path is not None:
+        return (_read_file(table.path, table, source, "path", domain),)
     names = table.paths or []
     if not names or (table.by == "hour" and len(names) != _HOURS):
         bound = "24 files" if table.by == "hour" else "at least one file"
@@ -273,27 +225,18 @@ def _read_several(table: ChainTable, source: Source, domain: Domain) -> tuple[Ma
 
 def _read_file(name: str, table: ChainTable, source: Source, key: str, domain: Domain) -> MarkovChain:
     with source.file(table, name) as file:
-        read, word = read_chain_matrix(file, table.delimiter, (domain.size, domain.size))
-        matrix = dense(read, file)
-    if word:
-        raise source.error(
-            key,
-            "is not a Markov chain: it has a word instead of some rows",
-            value=word,
-            bound="a row of numbers, or the word stay, for each state",
-            remedy='write stay instead of these words, or count steps with ends = "stay"',
-        )
-    if matrix.shape != (domain.size, domain.size):
+        found = read_dense(file, table.header, table.index, source.layout)
+    if np.shape(found) != (domain.size, domain.size):
         raise source.error(
             key,
             "has the wrong shape",
-            value=matrix.shape,
+            value=np.shape(found),
             bound=f"{domain.size} rows and {domain.size} columns, like the domain",
         )
-    with source.file(name=name) as file:
-        counted = counts_of(file)
-    with source.keys({"matrix": key}), withholding():
-        return MarkovChain(matrix) if counted is None else counted.chain(matrix)
+    with source.keys({"matrix": key}):
+        ordered = match_names(found, "matrix", domain.labels, domain.labels)
+        with withholding_values():
+            return MarkovChain(ordered)
 
 
 def _walk(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChain, ...]:
@@ -306,8 +249,6 @@ def _walk(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChai
 
 def neighbours(domain: Domain, count: int, source: Source) -> Integers:
     """Return the pairs of neighbouring cells of a grid, shape (k, 2); a cell has `count` (4 or 8) neighbours."""
-    if count not in (4, 8):
-        raise source.error("", "is not a neighbourhood", value=count, bound="4 or 8")
     cells = domain.cells
     if cells is None:
         raise source.error("", "needs a grid", bound="a domain with grid = { … }", remedy="use edges")
@@ -317,11 +258,12 @@ def neighbours(domain: Domain, count: int, source: Source) -> Integers:
     return pairs if count == 8 else pairs[share_side]
 
 
-def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable, sampling: Sampling) -> Read:
+def _visits(
+    table: ChainTable, source: Source, domain: Domain, prior: PriorTable, sampling: Sampling
+) -> tuple[Visits, Read]:
+    """Return the visits whose steps are counted; raise `SpecificationError` if times leave their order open."""
     data, place = table.checkins or table.plt, source / table.form
     if data is None:
-        if not table.estimated:
-            raise place.error("", "cannot be false", value=False, bound="true")
         data, place = prior.checkins or prior.plt, replace(source, path=("prior", prior.form))
     if data is None:
         raise source.error(
@@ -330,7 +272,10 @@ def _visits(table: ChainTable, source: Source, domain: Domain, prior: PriorTable
             bound="true with a prior from checkins or plt",
             remedy="name a file instead: path, checkins or plt",
         )
-    return read_visits(data, place, domain, None if sampling == Sampling() else sampling)
+    visits, read = read_visits(data, place, domain, None if sampling == Sampling() else sampling)
+    with place.keys({"traces": ""}):
+        visits.require_order()
+    return visits, read
 
 
 def build_correlations(
@@ -338,9 +283,9 @@ def build_correlations(
 ) -> tuple[Correlations, tuple[str, ...]]:
     """Return the forward and backward chains described by the table at `source`, and notes for the user.
 
-    If the chain is counted from data, the backward chain follows from the numbers of steps that leave each state.
-    If it is not counted, the backward chain follows from the stationary distribution. Raises `SpecificationError` for
-    chains that change with time.
+    If the chain is counted from data, the backward chain follows from the numbers of steps that leave each state, and
+    `smoothing` of the table is not used. If it is not counted, the backward chain follows from the stationary
+    distribution. Raises `SpecificationError` for chains that change with time.
     """
     form = table.form
     _require_one(table, source, "changes with time, so it has more than one matrix", "one chain")
@@ -354,15 +299,7 @@ def build_correlations(
         return Correlations(chain, backward, stationary, states, 0), made.notes
     with source.keys():
         sampling = Sampling.of(table.every, table.gap)
-    read = _visits(table, source, domain, prior, sampling)
-    smoothing = table.smoothing or 0.0
+    visits, read = _visits(table, source, domain, prior, sampling)
     with source.keys({"traces": form}):
-        found = correlations_from_traces(
-            read.visits,
-            domain.size,
-            smoothing,
-            only_visited=not smoothing,
-            ends=table.ends or "stay",
-            border="state" if table.border == "state" and any(read.visits.exits) else "cut",
-        )
-    return found, (*read.notes, *_notes_on_counts(read, source, table.border))
+        found = correlations_from_traces(visits, domain.size, ends=table.ends or "any")
+    return found, (*read.notes, *_notes_on_counts(visits, read, source))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -78,13 +78,10 @@ class Document(Table, frozen=True):
     cost: Annotated[CostTable, says("the cost of each answer.")]
     privacy: Annotated[
         list[PrivacyTable],
-        msgspec.Meta(
-            description="the privacy requirements, at least one; all of them are kept.",
-            extra_json_schema={"minItems": 1},
-        ),
+        says("the privacy requirements, at least one; all of them are kept.", min_length=1),
     ]
     files: Annotated[FilesTable, says("the layout of all files.")] = msgspec.field(default_factory=FilesTable)
-    version: Annotated[int, says("the version of this grammar.")] = VERSION
+    version: Annotated[Literal[1], says("the version of this grammar.")] = VERSION
     title: Annotated[str, says("the title of the mechanism in reports.")] = ""
     observables: Annotated[
         ObservablesTable | None,

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from types import MappingProxyType
 from typing import Annotated, ClassVar
 
+import msgspec
 import numpy as np
 
-from mechdesign.base._errors import Shown, SpecificationError
+from mechdesign.base._errors import InputError, Shown, SpecificationError
 from mechdesign.certify._texts import require_plain
-from mechdesign.data._degrees import say_beyond
-from mechdesign.data._labels import Names
-from mechdesign.data._layout import cell
-from mechdesign.data._maps import COLUMNS
-from mechdesign.data._text import column_text, number, plain_numbers, read_columns
+from mechdesign.data.labels import Names
+from mechdesign.data.table import read_table
 from mechdesign.model._domain import BoundingBox, Domain
-from mechdesign.model._grammar import PlacesFile, Table, says
-from mechdesign.model._locate import DEGREES
+from mechdesign.model._grammar import Members, PlacesFile, Table, says
+from mechdesign.model._locate import INTERCHANGED, may_be_interchanged
 from mechdesign.specification._read import Source
 
 LARGEST = 5000
 """Largest number of secrets, or observables, of a specification: a larger channel would not fit into memory."""
 
 
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+_Points = Annotated[list[list[float]], msgspec.Meta(min_length=1)]
+_USUAL = {"latitude": ("latitude", "lat"), "longitude": ("longitude", "lon", "lng", "long")}
 _BORDERS, _CENTRE, _SIZE = ("south", "north", "west", "east"), ("latitude", "longitude"), ("width", "height")
 
 
@@ -59,10 +59,10 @@ class DomainTable(Table, frozen=True):
         GridTable | None,
         says('the corners of a grid, for ``kind = "continuous"``: all real coordinates between them are secrets.'),
     ] = None
-    points: Annotated[list[list[float]] | None, says("the coordinates of each place.")] = None
+    points: Annotated[_Points | None, says("the coordinates of each place.")] = None
     csv: Annotated[PlacesFile | None, says("a file of places.")] = None
     labels: Annotated[list[str] | None, says("the names of members without coordinates, or of the `points`.")] = None
-    line: Annotated[int | None, says("the number of places 0, 1, 2, … on a line.")] = None
+    line: Annotated[_Count | None, says("the number of places 0, 1, 2, … on a line.")] = None
     unit: Annotated[str | None, says("the unit of coordinates; a grid states its unit itself.")] = None
 
 
@@ -71,9 +71,9 @@ class ObservablesTable(DomainTable, frozen=True):
 
     alternatives: ClassVar[tuple[str, ...]] = ("subset", "blocks", *DomainTable.alternatives)
 
-    subset: Annotated[
-        list[int | str] | None, says("some of the secrets: strings are labels, integers are indices from 0.")
-    ] = None
+    subset: Annotated[Members | None, says("some of the secrets: strings are labels, integers are indices from 0.")] = (
+        None
+    )
     blocks: Annotated[
         int | tuple[int, int] | None,
         says("one answer for each block of cells of the secrets' grid: cells per side, or [across, up]."),
@@ -87,11 +87,11 @@ def doubts_of(table: DomainTable | None, source: Source) -> tuple[str, ...]:
     notes = []
     for axis, wanted in (("latitude", "longitude"), ("longitude", "latitude"), ("x", ""), ("y", "")):
         column = getattr(table.csv, axis)
-        named = next((name for name in DEGREES if str(column).strip().lower() in COLUMNS[name]), None)
+        named = next((name for name, usual in _USUAL.items() if str(column).strip().lower() in usual), None)
         if column is not None and named is not None and named == (wanted or named):
             end = "" if wanted else ": on a plane, degrees are not distances"
             place = source / "csv" / axis
-            notes.append(f"{place} is the column {column_text(column)}, which is named like a {named}{end}")
+            notes.append(f"{place} is the column {column!r}, which is named like a {named}{end}")
     return tuple(notes)
 
 
@@ -109,12 +109,10 @@ def build_observables(
     found: dict[int, int] = {}
     for place, name in enumerate(table.subset or ()):
         with source.keys():
-            index = names.find_in_specification(name, f"subset[{place}]")
+            index = names.find(name, f"subset[{place}]")
         if index in found:
             raise source.error(("subset", place), f"repeats subset[{found[index]}]", value=name)
         found[index] = place
-    if not found:
-        raise source.error("subset", "is empty", bound="at least one secret")
     members = sorted(found)
     return secrets.part(members), tuple(members)
 
@@ -153,14 +151,10 @@ def build_domain(table: DomainTable, source: Source) -> Domain:
     if table.csv is not None:
         return _places(table.csv, source / "csv", table.unit or "")
     if table.line is not None:
-        if table.line < 1:
-            raise source.error("line", "is too small", value=table.line, bound="an integer >= 1")
         _check_size(table.line, source / "line")
         return Domain.from_points(np.arange(float(table.line))[:, None], unit=table.unit or "")
     if table.points is not None:
         _check_size(len(table.points), source / "points")
-        if not table.points:
-            raise source.error("points", "is empty", bound="at least one point")
         for index, point in enumerate(table.points):
             if len(point) != len(table.points[0]):
                 raise source.error(
@@ -210,30 +204,20 @@ def _places(table: PlacesFile, source: Source, unit: str) -> Domain:
         raise SpecificationError(place, "cannot be combined with latitudes", remedy="remove the key")
     names = [str(getattr(table, key)) for key in (*given, "label") if getattr(table, key) is not None]
     with source.file(table) as file:
-        columns = read_columns(file, names, table.delimiter)
-        limits = (90, 360) if given[0] == "latitude" else (math.inf, math.inf)
-        first, second = (
-            [
-                _finite(text, f"{file}, row {row}, column {name}")
-                for row, text in enumerate(plain_numbers(columns[name], file, name, limit), 1)
-            ]
-            for name, limit in zip(names[:2], limits, strict=True)
-        )
-        _check_size(len(first), source / "path")
-        labels = columns[names[2]] if table.label is not None else None
-        for row, label in enumerate(labels or (), 1):
-            require_plain(label, f"{file}, row {row}, column {names[2]}")
-        if given[0] == "latitude":
-            say_beyond(file, np.array(second))
-            return Domain.from_coordinates(first, second, labels)
-        return Domain.from_points(np.column_stack((first, second)), labels, unit)
-
-
-def _finite(text: str, path: str) -> float:
-    value = number(text, path)
-    if not math.isfinite(value):
-        raise SpecificationError(path, "is not finite", value=cell(text), bound="a finite number")
-    return value
+        read = read_table(file, names, source.layout)
+        _check_size(len(read), source / "path")
+        first, second = (read.numbers(name) for name in names[:2])
+        labels = read.texts(names[2]) if table.label is not None else None
+        for row, label in enumerate(labels or ()):
+            require_plain(label, read.where(row, names[2]))
+        if given[0] == "x":
+            return Domain.from_points(np.column_stack((first, second)), labels, unit)
+        remedy = INTERCHANGED if may_be_interchanged(first, second) else ""
+        for name, values, least, most in ((names[0], first, -90, 90), (names[1], second, -180, 360)):
+            if (beyond := (values < least) | (values > most)).any():
+                where, bound = read.where(int(np.argmax(beyond)), name), f"between {least} and {most} degrees"
+                raise InputError(where, "is out of range", bound=bound, remedy=remedy)
+        return Domain.from_coordinates(first, second, labels)
 
 
 def _check_size(size: int, source: Source) -> None:

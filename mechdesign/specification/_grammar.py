@@ -48,7 +48,6 @@ def schema(document: type[Table] = Document) -> dict[str, Any]:
     for table in tables:
         _describe(found[table.__name__], table)
     whole = found.pop(document.__name__)
-    whole["properties"]["version"]["const"] = VERSION
     whole["title"] = f"mechdesign specification, version {VERSION}"
     cleaned: dict[str, Any] = _remove_nulls({"$schema": _DRAFT, **whole, "$defs": found})
     return cleaned

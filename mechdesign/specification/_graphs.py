@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Annotated, ClassVar
 
 import networkx as nx
 
+from mechdesign.base._errors import withholding_values
 from mechdesign.base._values import cached_property
-from mechdesign.data._labels import Names, read_matched
-from mechdesign.data._layout import withholding
-from mechdesign.data._text import read_columns
+from mechdesign.data.labels import Names, read_matched
+from mechdesign.data.table import read_table
 from mechdesign.graphs import _builders as graphs
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import (
@@ -78,12 +78,10 @@ class Graphs:
     Attributes:
         secrets: The secrets.
         prior: The table of the prior, which may name data.
-        said: Notes for the user about the files that were read, by key.
     """
 
     secrets: Domain
     prior: PriorTable
-    said: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def build(self, table: GraphTable | GraphPrivacyTable, source: Source) -> nx.Graph:
         """Return the graph that a table describes by one of its keys."""
@@ -92,11 +90,7 @@ class Graphs:
     def secret(self, name: int | str, source: Source) -> int:
         """Return the index of a secret given by its label (a string) or its index (an integer)."""
         with source.keys():
-            return self._names.find_in_specification(name, "")
-
-    def _secret_in(self, text: str, where: str, source: Source) -> int:
-        with source.file():
-            return self._names.find_in_file(text, where)
+            return self._names.find(name, "")
 
     def _edges(self, table: GraphTable | GraphPrivacyTable, source: Source) -> nx.Graph:
         pairs = [
@@ -110,15 +104,12 @@ class Graphs:
         place, given = source / "edges_csv", table.edges_csv
         assert given is not None
         with place.file(given) as file:
-            columns = read_columns(file, [given.source, given.target], given.delimiter)
-        ends = [
-            [
-                self._secret_in(text, f"{file}, row {row}, column {name}", place)
-                for row, text in enumerate(columns[name], 1)
+            columns = read_table(file, [given.source, given.target], place.layout)
+            ends = [
+                [self._names.find_text(text, columns.where(row, name)) for row, text in enumerate(columns.texts(name))]
+                for name in (given.source, given.target)
             ]
-            for name in (given.source, given.target)
-        ]
-        with place.keys({"edges": ""}), withholding(counts=False):
+        with place.keys({"edges": ""}), withholding_values():
             return graphs.from_edges(self.secrets.size, list(zip(*ends, strict=True)))
 
     def _neighbours(self, table: GraphTable | GraphPrivacyTable, source: Source) -> nx.Graph:
@@ -126,11 +117,9 @@ class Graphs:
         return graphs.from_edges(self.secrets.size, near)
 
     def _complete(self, table: GraphPrivacyTable, source: Source) -> nx.Graph:
-        _is_true(table.complete, source / "complete")
         return graphs.complete(self.secrets.size)
 
     def _line(self, table: GraphPrivacyTable, source: Source) -> nx.Graph:
-        _is_true(table.line, source / "line")
         return graphs.line(self.secrets.size)
 
     def _blocks(self, table: GraphPrivacyTable, source: Source) -> nx.Graph:
@@ -147,11 +136,10 @@ class Graphs:
         else:
             wanted = [given.column] + ([given.region] if isinstance(given.region, str) else [])
             with place.file(given) as file:
-                found = read_matched(file, wanted, self.secrets.labels, given.label, given.delimiter)
-            names, columns = found.columns[given.column], found.columns
-            self.said[str(place)] = (f"{place}: {found.note}",)
+                found, rows = read_matched(file, wanted, given.label, self.secrets.labels, place.layout)
+            names, *others = ([found.texts(name)[row] for row in rows.tolist()] for name in wanted)
             if isinstance(given.region, str):
-                regions = list(columns[given.region])
+                regions = list(others[0])
             elif given.region is not None:
                 regions = self._regions(given.region, place / "region")
         if len(names) != self.secrets.size:
@@ -181,11 +169,6 @@ class Graphs:
     @cached_property
     def _names(self) -> Names:
         return Names.of(self.secrets.labels)
-
-
-def _is_true(value: bool | None, source: Source) -> None:
-    if not value:
-        raise source.error("", "cannot be false", value=False, bound="true")
 
 
 _BUILDERS: Mapping[str, Callable[..., nx.Graph]] = MappingProxyType(

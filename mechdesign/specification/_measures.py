@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,13 +16,13 @@ from mechdesign.base._check import LARGEST_NUMBER
 from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact_text
-from mechdesign.data._layout import withholding
-from mechdesign.data._matrices import read_matrix
+from mechdesign.data.matrices import match_names, read_dense
 from mechdesign.graphs import _builders as graphs
 from mechdesign.model import distances
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import (
+    POSITIVE,
     Distance,
     GraphTable,
     MatrixFile,
@@ -52,8 +51,6 @@ DISTANCES: Mapping[str, Callable[[Domain, Domain | None], Floats]] = MappingProx
     }
 )
 
-_MEASURES = ("distance", "matrix", "graph")
-
 
 class CostTable(Table, frozen=True):
     """The cost of each answer: scale · d(s, o)^power, for a distance d between secrets and answers."""
@@ -65,8 +62,8 @@ class CostTable(Table, frozen=True):
         None
     )
     graph: Annotated[GraphTable | None, says("the distance d as lengths of shortest paths.")] = None
-    power: Annotated[float, says("the power of d.")] = 1.0
-    scale: Annotated[float, says("a factor.")] = 1.0
+    power: Annotated[float, says("the power of d.", **POSITIVE)] = 1.0
+    scale: Annotated[float, says("a factor.", **POSITIVE)] = 1.0
     objective: Annotated[
         Literal["expected", "worst"], says("the cost to minimise: the expected cost, or the largest over secrets.")
     ] = "expected"
@@ -139,14 +136,6 @@ class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
 PrivacyTable = MetricTable | ThresholdTable | GraphPrivacyTable | DistortionTable | ContinuousTable
 
 
-def require_positive(table: CostTable, source: Source) -> None:
-    """Raise `SpecificationError` for a power or a scale that is not positive."""
-    for key in ("power", "scale"):
-        value = getattr(table, key)
-        if not 0 < value < math.inf:
-            raise source.error(key, "is not positive", value=value, bound="> 0 and finite")
-
-
 def scale_cost(distance: Floats, power: float, scale: float, source: Source) -> Floats:
     """Return scale · d^power; raise `SpecificationError` if a cost overflows, since infinite costs forbid answers."""
     if power == 1 and scale == 1:
@@ -198,14 +187,13 @@ class Measures:
 
     def cost(self, table: CostTable, source: Source) -> tuple[Floats, str]:
         """Return c(s, o) = scale · d(s, o)^power, float64 of shape (n, m), and the objective."""
-        require_positive(table, source)
         form = table.form
         if self.observables is self.secrets:
             cost = self.between_secrets(table, source)
         elif table.distance is not None:
             cost = self._measure(table.distance, source / "distance", self.observables)
         elif table.matrix is not None:
-            cost = self._matrix(table.matrix, source / "matrix", (self.secrets.size, self.observables.size))
+            cost = self._matrix(table.matrix, source / "matrix", self.observables)
         elif self.subset is not None:
             cost = self.between_secrets(table, source)[:, list(self.subset)]
         else:
@@ -216,7 +204,7 @@ class Measures:
 
     def requirement(self, table: PrivacyTable, source: Source) -> Requirement:
         """Return the requirement that a ``[[privacy]]`` table describes."""
-        with source.keys(), withholding("distance"), withholding("error"), withholding_values():
+        with source.keys(), withholding_values("distance"), withholding_values("error"):
             # Distances and errors come from files, so error messages must not show them.
             match table:
                 case MetricTable():
@@ -249,7 +237,7 @@ class Measures:
     @cached_property
     def graphs(self) -> Graphs:
         """The builder of graphs on the secrets."""
-        return Graphs(self.secrets, self.prior, self.said)
+        return Graphs(self.secrets, self.prior)
 
     def policy_graph(self, table: GraphPrivacyTable, source: Source) -> nx.Graph:
         """Return the policy graph that a ``[[privacy]]`` table describes."""
@@ -262,11 +250,8 @@ class Measures:
 
     def between_secrets(self, table: Any, source: Source, *, any_rows: bool = False) -> Floats:
         """Return the distances between secrets from a table; with `any_rows` a matrix may have any number of rows."""
-        with source.keys():
-            table.one_of(_MEASURES)
         if table.matrix is not None:
-            rows = None if any_rows else self.secrets.size
-            return self._matrix(table.matrix, source / "matrix", (rows, self.secrets.size))
+            return self._matrix(table.matrix, source / "matrix", self.secrets, any_rows=any_rows)
         if table.graph is not None:
             return distances.shortest_path(self.graphs.build(table.graph, source / "graph"))
         assert table.distance is not None
@@ -314,18 +299,25 @@ class Measures:
             self._known[name] = result
         return result
 
-    def _matrix(self, table: MatrixFile, source: Source, shape: tuple[int | None, int]) -> Floats:
+    def _matrix(self, table: MatrixFile, source: Source, columns: Domain, *, any_rows: bool = False) -> Floats:
+        """Return the matrix in a file, with its names in the order of the secrets and of the members of `columns`."""
         with source.file(table) as file:
-            matrix = read_matrix(file, table.delimiter, shape)
-        if matrix.shape[1] != shape[1] or shape[0] not in (None, matrix.shape[0]):
+            found = read_dense(file, table.header, table.index, source.layout)
+        size, width, (height, found_width) = self.secrets.size, columns.size, np.shape(found)
+        if found_width != width or not (any_rows or height == size):
             raise source.error(
                 "",
                 "has the wrong shape",
-                value=matrix.shape,
-                bound=f"{shape[0] or 'any number of'} rows and {shape[1]} columns, like the domain",
+                value=(height, found_width),
+                bound=f"{'any number of' if any_rows else size} rows and {width} columns, like the domain",
             )
-        with source.keys({"distances": ""}), withholding():
-            return distances.matrix(matrix)
+        labels = self.secrets.labels
+        # The rows of errors are estimates, whose order does not matter.
+        rows = None if any_rows and set(getattr(found, "rows", ())) != set(labels) else labels
+        with source.keys({"matrix": "", "distances": ""}):
+            ordered = match_names(found, "matrix", rows, columns.labels)
+            with withholding_values():
+                return distances.matrix(ordered)
 
     def margin(self, table: Any) -> float:
         """Return a bound on the rounding error of a named distance between the secrets; 0 for other distances."""
@@ -338,7 +330,7 @@ class Measures:
         with source.keys():
             form = table.one_of(("distance", "matrix"))
         if table.matrix is not None:
-            measured = self._matrix(table.matrix, source / form, (self.secrets.size, self.secrets.size))
+            measured = self._matrix(table.matrix, source / form, self.secrets)
         else:
             measured = self._measure(table.distance or "", source / form)
         with source.keys({"distance": form}):

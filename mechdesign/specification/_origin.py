@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from mechdesign.data._text import file_digest
+from mechdesign.base._errors import InputError
+from mechdesign.base._files import read_regular
 from mechdesign.model._grammar import Raw
 from mechdesign.model._origin import Origin
 from mechdesign.specification._document import Document
@@ -40,6 +42,24 @@ def build_origin(tables: Raw, text: str, folder: Path, notes: tuple[str, ...] = 
     named = files([tables.get(key) for key in ("domain", "observables", "prior", "cost", "privacy", "policy")])
     digests = {file: file_digest(folder / file) for file in dict.fromkeys(named)}
     return Origin(without_comments(text) or _to_json(tables), _describe_prior(tables["prior"]), digests, notes, name)
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the names and contents of all files in a folder.
+
+    Raises `InputError` if a file cannot be read.
+    """
+    try:
+        if not path.is_dir():
+            return hashlib.sha256(read_regular(path)).hexdigest()
+        whole = hashlib.sha256()
+        for inner in sorted(each for each in path.rglob("*") if each.is_file()):
+            digest = hashlib.sha256(read_regular(inner)).hexdigest()
+            whole.update(f"{inner.relative_to(path).as_posix()}\n{digest}\n".encode())
+        return whole.hexdigest()
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror or error})"
+        raise InputError(str(path), problem, bound="a file that exists") from error
 
 
 def without_comments(text: str) -> str:

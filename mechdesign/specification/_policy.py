@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
+import msgspec
 import networkx as nx
 from msgspec import structs
 
@@ -16,7 +17,7 @@ from mechdesign.data.resampling import Sampling
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._constraints import delta_set
 from mechdesign.mechanisms._kinds import MECHANISMS
-from mechdesign.model._grammar import ChainTable, DateColumn, PriorTable, Table, TimeFormat, TimeZone, says
+from mechdesign.model._grammar import ChainTable, Members, PriorTable, Table, says
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
@@ -77,7 +78,7 @@ class PolicyTable(Table, frozen=True):
         says("the sensitivity hull for the noise, which determines the exposed secrets: of each component, or of all."),
     ] = "component"
     support: Annotated[
-        list[int | str] | None,
+        Members | None,
         says("the possible secrets: strings are labels, integers are indices; the default is all secrets."),
     ] = None
     delta: Annotated[
@@ -122,15 +123,18 @@ class ReleaseTable(Table, frozen=True):
         str | None,
         says("the longest allowed time without a state; a trace with a longer gap is refused; default three steps."),
     ] = None
+    state: Annotated[str | None, says('the column of the trace with the states; "state" by default.')] = None
+    latitude: Annotated[str | None, says('the column with the latitude in degrees; "latitude" by default.')] = None
+    longitude: Annotated[str | None, says('the column with the longitude in degrees; "longitude" by default.')] = None
     time: Annotated[
-        str | None, says("the column of the trace with the time; by default a column with a usual name.")
+        str | None, says('the column with the time, by which steps are sorted; "time" by default, if there is one.')
     ] = None
-    date: DateColumn = None
-    time_format: TimeFormat = None
-    time_zone: TimeZone = None
-    missing: Annotated[
-        float | None,
-        says("the share of steps of a trace with times that may be left out, such as 0.2; default 0.05."),
+    user: Annotated[
+        str | bool | None,
+        says(
+            "the column with the user, who must be one person, or false: all rows are one person's; required if the "
+            "trace has other columns than those of states and times."
+        ),
     ] = None
     initial: Annotated[
         PriorTable | None, says("the adversary's belief before the first step; by default the prior.")
@@ -139,7 +143,8 @@ class ReleaseTable(Table, frozen=True):
         bool | None, says("whether answers are secrets, or any places, for mechanisms that support both.")
     ] = None
     seed: Annotated[
-        int | None, says("for rehearsals only: anyone who knows the seed of a published trace can recover the truth.")
+        Annotated[int, msgspec.Meta(ge=0)] | None,
+        says("for rehearsals only: anyone who knows the seed of a published trace can recover the truth."),
     ] = None
     history: Annotated[
         Literal["others", "own"] | None,
@@ -201,8 +206,6 @@ def build_settings(table: PolicyTable, source: Source, made: Graphs) -> PolicyTa
             raise source.error("delta", "is out of range", value=found, bound="at least 0 and below 1")
     if table.support is None:
         return table
-    if not table.support:
-        raise source.error("support", "is empty", bound="at least one secret")
     secrets = {made.secret(name, source / "support" / index) for index, name in enumerate(table.support)}
     return structs.replace(table, support=sorted(secrets))
 
@@ -233,8 +236,6 @@ def build_policy(problem: Problem, settings: PolicyTable) -> SpecifiedPolicy:
 def build_release(table: ReleaseTable, source: Source, made: Graphs, prior: Prior) -> ReleaseSettings:
     """Return the settings of the ``[release]`` table; `prior` is the default belief before the first step."""
     choice(table.mechanism, (OPTIMAL, *MECHANISMS), (source / "mechanism").path)
-    if table.seed is not None and table.seed < 0:
-        raise source.error("seed", "is negative", value=table.seed, bound="a whole number >= 0")
     if table.transition is None:
         raise source.error(
             "transition",

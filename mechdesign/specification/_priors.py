@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import nullcontext
 from typing import NamedTuple
 
@@ -10,23 +9,16 @@ import numpy as np
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats
-from mechdesign.base._check import rename_path
-from mechdesign.base._errors import InputError, Shown
-from mechdesign.data import _movement as traces
+from mechdesign.base._errors import Shown, withholding_values
 from mechdesign.data import trajectories
-from mechdesign.data._inspection import unread_times
-from mechdesign.data._labels import read_matched
-from mechdesign.data._layout import to_nfc, withholding
-from mechdesign.data._text import number, plain_numbers
-from mechdesign.data._times import order_of
+from mechdesign.data.labels import read_matched
+from mechdesign.data.movement import Columns, read_movement, read_places, read_trajectories
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Checkins, CountsFile, PriorTable, Simulated, Trajectories
 from mechdesign.model._prior import Prior
 from mechdesign.model._words import percent
 from mechdesign.specification._read import Source
-
-_MAX_PEOPLE = 10**12
 
 
 def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prior, tuple[str, ...]]:
@@ -37,8 +29,6 @@ def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prio
     if form == "visits":
         raise source.error("visits", "requires a domain of anchors", bound="domain.anchors = { columns, … }")
     if form == "uniform":
-        if not table.uniform:
-            raise source.error("uniform", "cannot be false", value=False, bound="true")
         return Prior.uniform(domain.size), ()
     if table.probabilities is not None:
         _check_length(len(table.probabilities), domain, source / "probabilities")
@@ -61,7 +51,7 @@ def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prio
         )
     if empty:
         notes += (f"{empty} of {domain.size} secrets never occur in the data",)
-    with source.keys({"counts": form}), nullcontext() if form == "counts" else withholding("counts"):
+    with source.keys({"counts": form}), nullcontext() if form == "counts" else withholding_values("counts"):
         return Prior.from_counts(counts, table.smoothing or 0.0), notes
 
 
@@ -69,14 +59,13 @@ def _read_counts(table: PriorTable, source: Source, domain: Domain) -> tuple[Flo
     """Return the count of each secret, and notes about the data."""
     data = table.checkins or table.plt
     if data is not None:
-        read = read_visits(data, source / table.form, domain)
-        counts, notes = _count_visits(read.visits)
+        visits, read = read_visits(data, source / table.form, domain)
+        counts, notes = _count_visits(visits)
         return counts, (*notes, *read.notes)
     if table.simulated is not None:
         return _simulate(table.simulated, source / "simulated", domain), ()
     if table.csv is not None:
-        counts, note = _from_file(table.csv, source / "csv", domain)
-        return counts, (f"{source / 'csv'}: {note}",)
+        return _from_file(table.csv, source / "csv", domain), ()
     _check_length(len(table.counts or ()), domain, source / "counts")
     return np.array(table.counts), ()
 
@@ -86,42 +75,35 @@ def _check_length(length: int, domain: Domain, source: Source) -> None:
         raise source.error("", "has another length than the domain", value=length, bound=str(domain.size))
 
 
-def _from_file(table: CountsFile, source: Source, domain: Domain) -> tuple[Floats, str]:
-    """Return the counts in a file, in the order of the secrets, and a note about the matching of its rows."""
+def _from_file(table: CountsFile, source: Source, domain: Domain) -> Floats:
+    """Return the counts in a file, in the order of the secrets."""
     with source.file(table) as file:
-        found = read_matched(file, [table.column], domain.labels, table.label, table.delimiter)
-        texts = zip(found.rows, plain_numbers(found.columns[table.column], file, table.column), strict=True)
-        counts = [number(text, f"{file}, row {row}, column {table.column}") for row, text in texts]
-    _check_length(len(counts), domain, source / "path")
-    return np.array(counts), found.note
+        found, rows = read_matched(file, [table.column], table.label, domain.labels, source.layout)
+        return found.numbers(table.column)[rows]
 
 
 class Read(NamedTuple):
-    """Visits to the cells of a grid, with notes.
+    """Traces after resampling, with notes.
 
     Attributes:
-        visits: The visits.
+        traces: The traces.
         sampling: The time step and the longest gap at which traces were resampled.
         median: The median interval between points in seconds, or None.
+        timed: Whether the order of the points comes from their times.
         notes: Sentences about the data, for the user.
-        order: A sentence with the order of the points and the first and last time, which is private and never
-            published.
     """
 
-    visits: trajectories.Visits
+    traces: tuple[trajectories.Trajectory, ...]
     sampling: Sampling
     median: float | None
+    timed: bool
     notes: tuple[str, ...]
-    order: str
 
 
 def read_visits(
     table: Checkins | Trajectories, source: Source, domain: Domain, sampling: Sampling | None = None
-) -> Read:
-    """Return the visits to cells of `domain` from the table of check-ins or trajectories at `source`.
-
-    `sampling` applies if the table does not specify even steps.
-    """
+) -> tuple[trajectories.Visits, Read]:
+    """Return the visits to cells of `domain` by the check-ins or trajectories at `source`, and the traces."""
     if domain.geographic is None:
         raise source.error(
             "",
@@ -131,96 +113,52 @@ def read_visits(
             remedy=f"run `mechdesign init {source.folder / table.path}` to get a proposal for the box",
         )
     found = read_traces(table, source, sampling)
-    with source.file(name=table.path) as file:
-        try:
-            visits = trajectories.to_grid(found.found, domain)
-        except InputError as error:
-            raise rename_path(error, str(file), "traces") from error
-    return Read(visits, found.sampling, found.median, found.notes, found.order)
+    with source.keys({"traces": ""}):
+        return trajectories.to_grid(found.traces, domain), found
 
 
-class Traces(NamedTuple):
-    """Traces after resampling, with notes; `Read` describes the attributes other than `found`."""
+def read_traces(table: Checkins | Trajectories, source: Source, sampling: Sampling | None = None) -> Read:
+    """Return the traces of the check-ins or trajectories at `source`.
 
-    found: tuple[trajectories.Trajectory, ...]
-    sampling: Sampling
-    median: float | None
-    notes: tuple[str, ...]
-    order: str
-
-
-def read_traces(table: Checkins | Trajectories, source: Source, sampling: Sampling | None = None) -> Traces:
-    """Return the traces from the table of check-ins or trajectories at `source`; see `read_visits`."""
-    with source.file(table) as file:
-        read = (
-            _checkins(table, source)
-            if isinstance(table, Checkins)
-            else traces.read_trajectories(file, traces.Written(missing=table.missing).share)
-        )
-    found, user = read.traces, None
+    `sampling` applies if the table does not specify even steps.
+    """
+    if isinstance(table, Checkins):
+        columns = _columns_of(table, source)
+        with source.file(table) as file:
+            read = read_movement(file, columns, source.layout)
+    else:
+        with source.file(table) as file:
+            read = read_trajectories(file, source.layout.missing)
+    traces = read.traces
     if table.only is not None:
-        user = _user(list(dict.fromkeys(trace.user for trace in found)), table.only, source)
-        found = tuple(trace for trace in found if trace.user == user)
+        traces = tuple(trace for trace in traces if trace.user == str(table.only))
+        if not traces:
+            bound = f"one of the {len({trace.user for trace in read.traces})} users in the data"
+            raise source.error("only", "is not a user", value=table.only, bound=bound)
+    notes: tuple[str, ...] = (f"{source}: {read.note}",) if read.note else ()
+    median = median_interval(traces)
     with source.keys():
         own = Sampling.of(table.every, table.gap)
         sampling = own if sampling is None or own != Sampling() else sampling
-        median = median_interval(found)
-        order = f"{source}: {order_of([trace.time for trace in found])}"
-        if isinstance(table, Checkins) and table.time is None:
-            order = "; ".join((order, *_unread_times(table, source)))
-        notes = tuple(f"{source}: {note}" for note in read.said(user))
         if sampling != Sampling():
-            found, statistics = resample(found, sampling)
+            traces, statistics = resample(traces, sampling)
             notes += (f"{source}: {statistics}",)
-    return Traces(found, sampling, median, notes, order)
+    return Read(traces, sampling, median, traces[0].time is not None, notes)
 
 
-def _checkins(table: Checkins, source: Source) -> traces.Points:
-    if (table.place is None) != (table.places is None):
-        lacking = "places" if table.places is None else "place"
-        raise source.error(lacking, "is missing", bound="both place and places")
+def _columns_of(table: Checkins, source: Source) -> Columns:
+    """Return the columns of a table of check-ins, with the places to which they refer."""
+    if table.user is True:
+        raise source.error("user", "cannot be true", value=True, bound="a column, or false: all rows are one person's")
     places = None
     if table.places is not None:
-        by_key = table.places
-        with (source / "places").file(by_key) as file:
-            places = traces.read_places(
-                file, by_key.key, by_key.latitude, longitude=by_key.longitude, delimiter=by_key.delimiter
-            )
-    return traces.read_points(
-        source.folder / table.path,
-        table.user or None,
-        table.latitude,
-        longitude=table.longitude,
-        time=table.time,
-        trace=table.trace,
-        delimiter=table.delimiter,
-        place=table.place,
-        places=places,
-        date=table.date,
-        said=traces.Written(table.time_format, table.time_zone, table.longitudes, table.missing),
-    )
-
-
-def _unread_times(table: Checkins, source: Source) -> tuple[str, ...]:
-    """Return notes about columns that may hold times, if a table does not name its column of times."""
-    taken = (table.user, table.latitude, table.longitude, table.trace, table.place)
-    with Source(folder=source.folder).file(table) as file:
-        return unread_times(file, table.delimiter, [name for name in taken if name is not None])
-
-
-def _user(users: list[str], only: int | str, source: Source) -> str:
-    names = [user for user in users if user == to_nfc(str(only))]
-    if not names and isinstance(only, int):
-        # The data may pad numbers with zeros: user 6 of GeoLife is called 006.
-        names = [user for user in users if user.isdecimal() and len(user) < 20 and int(user) == only]
-    if len(names) != 1:
-        raise source.error(
-            "only",
-            "is not a user" if not names else f"matches several users: {', '.join(names)}",
-            value=only,
-            bound=f"one of the {len(users)} users in the data",
-        )
-    return names[0]
+        given, layout = table.places, source.layout
+        with (source / "places").file(given) as file:
+            text = {"delimiter": layout.delimiter, "decimal": layout.decimal, "encoding": layout.encoding}
+            places = read_places(file, given.key, given.latitude, given.longitude, **text)
+    user = None if table.user is False else table.user
+    with source.keys({"source": ""}):
+        return Columns(user, table.latitude, table.longitude, table.time, table.trace, table.place, places)
 
 
 def _count_visits(visits: trajectories.Visits) -> tuple[Floats, tuple[str, ...]]:
@@ -236,23 +174,9 @@ def _simulate(table: Simulated, source: Source, domain: Domain) -> Floats:
     """Return the number of people in each cell, rounded so that the prior is the same on every machine."""
     if domain.points.shape[1] != 2:
         raise source.error("", "requires a domain of places in the plane", value=Shown(domain))
-    if not 1 <= table.people <= _MAX_PEOPLE:
-        raise source.error("people", "is out of range", value=table.people, bound=f"between 1 and {_MAX_PEOPLE}")
-    if not 0 <= table.background <= 1:
-        raise source.error("background", "is not a share", value=table.background, bound="between 0 and 1")
-    if not table.centres:
-        raise source.error("centres", "is empty", bound="at least one centre")
     density = np.zeros(domain.size)
     total = 0.0
-    for index, centre in enumerate(table.centres):
-        place = source / "centres" / index
-        for key in ("x", "y"):
-            if not math.isfinite(getattr(centre, key)):
-                raise place.error(key, "is not finite", value=getattr(centre, key))
-        for key in ("spread", "weight"):
-            value = getattr(centre, key)
-            if not 0 < value < math.inf:
-                raise place.error(key, "is not positive", value=value, bound="> 0")
+    for centre in table.centres:
         squares = ((domain.points - [centre.x, centre.y]) ** 2).sum(axis=1)
         # Distances are relative to the nearest cell, so that a centre far outside still has an effect.
         near = np.exp((squares.min() - squares) / (2 * centre.spread**2))

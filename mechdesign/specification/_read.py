@@ -30,7 +30,6 @@ from mechdesign.base._check import LEAST_NUMBER as _LEAST
 from mechdesign.base._check import as_path, require_kind, suggest
 from mechdesign.base._errors import InfeasibleError, InputError, Keys, Shown, SpecificationError, keys_of, path_of
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.data._layout import reading_as, withheld
 from mechdesign.data.table import Layout
 from mechdesign.model._grammar import FilesTable, Raw, Table
 
@@ -41,12 +40,8 @@ AnyTable = TypeVar("AnyTable", bound=Table)
 
 _UNCHANGED: Mapping[str, str] = MappingProxyType({})
 _FIELD = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<key>.*)`", re.DOTALL)
-_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<more>.*?)(?P<got>, got .*)?", re.DOTALL)
 _DECIMAL = re.compile(r"Decimal\('([^']*)'\)")
-# Keys for the layout of a file, see `mechdesign.data._layout`.
-_LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered", "latitude", "longitude")
-# Keys that are also the names of arguments of functions that read files.
-_KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing")
 # Messages of msgspec contain this text instead of the key of a table with free names.
 _ANY = "[...]"
 _KINDS = {
@@ -109,34 +104,25 @@ class Source:
             raise error.under(self.path, renamed) from error
 
     @contextmanager
-    def file(self, table: object = None, name: str | None = None, key: str = "path") -> Iterator[Path]:
-        """Yield the file `name`, by default the `path` of a table here; errors about it become errors about this place.
+    def file(self, table: Any, name: str | None = None) -> Iterator[Path]:
+        """Yield the file `name`, by default the path of the table here; errors about it become errors about its keys.
 
-        An error about a file that cannot be opened names `key`. Errors about cells do not show them.
+        Errors about the content of the file become errors about this place.
         """
-        path = self.folder / (name if name is not None else getattr(table, "path", ""))
-        given = {each: getattr(table, each, None) for each in _LAYOUT}
-        for each in ("delimiter", "decimal", "encoding"):
-            if given[each] is None and getattr(self.layout, each) != getattr(Layout(), each):
-                given[each] = getattr(self.layout, each)
         try:
-            with reading_as(**given):
-                yield path
+            yield self.folder / (table.path if name is None else name)
         except SpecificationError:
             raise
         except InputError as error:
-            at, problem, value = "", error.problem, withheld(_as_written(error.value))
-            if error.path in _KEYS:
-                at, value = error.path, _as_written(error.value)
+            key, problem, value = "", f"{error.path} {error.problem}", error.value
+            if error.path in table.__struct_fields__:
+                key, problem = error.path, error.problem
             elif error.path == "folder" or isinstance(error.__cause__, OSError):
-                at, value = key, error.path if isinstance(error.__cause__, OSError) else error.value
-            else:
-                problem = f"{error.path} {problem}"
-            error.restate(value)
-            raise self.error(at, problem, value=value, bound=error.bound, remedy=error.remedy) from error
+                key, problem, value = "path", error.problem, error.value or error.path
+            raise self.error(key, problem, value=value, bound=error.bound, remedy=error.remedy) from error
 
 
-VERSION = 1
+VERSION: Literal[1] = 1
 """The version of the grammar; specifications with another version are refused."""
 
 
@@ -201,13 +187,6 @@ def tables_of(text: str, source: str = "specification") -> Raw:
 
 def _names_file(text: str) -> bool:
     return text.strip().endswith(".toml") and len(text.split()) == 1
-
-
-def check_version(data: Mapping[str, Any]) -> None:
-    """Raise `SpecificationError` for another version of the grammar."""
-    found = data.get("version", VERSION)
-    if isinstance(found, int) and found != VERSION:
-        raise SpecificationError("version", "is not known", value=found, bound=str(VERSION))
 
 
 def convert(data: object, kind: type[AnyTable], path: str | Keys = ()) -> AnyTable:
@@ -305,24 +284,28 @@ def _explain(error: msgspec.ValidationError, data: Any, kind: Any, path: Keys) -
     tables = [hint for hint in _like(hints, value) if is_table(hint)]
     if isinstance(cause := error.__cause__, InputError):
         shown = None if cause.value is None else _as_written(value)
-        return SpecificationError(place, cause.problem, value=shown, bound=cause.bound, remedy=cause.remedy)
+        return SpecificationError(
+            (*place, *cause.keys), cause.problem, value=shown, bound=cause.bound, remedy=cause.remedy
+        )
     if found := _FIELD.fullmatch(problem):
         key, names = found["key"], names_of(tables[0])
         if found["fault"] == "missing required":
-            tags = key == tables[0].__struct_config__.tag_field and f"one of {', '.join(_tags(tables))}"
-            return SpecificationError((*place, key), "is missing", bound=tags or "", remedy=f"add {key} = …")
+            bound = f"one of {', '.join(_tags(tables))}"
+            if key != tables[0].__struct_config__.tag_field:
+                bound = get_type_hints(tables[0], include_extras=True)[key].__metadata__[0].description.rstrip(".")
+            return SpecificationError((*place, key), "is missing", bound=bound)
         bound, remedy = f"one of {', '.join(names)}", suggest(key, names)
         return SpecificationError((*place, key), "is not a known key", bound=bound, remedy=remedy)
     if problem.startswith("Invalid"):
-        choices = [name for hint in hints if get_origin(hint) is Literal for name in get_args(hint)]
-        return _unknown(str(value), choices or _tags([hint for hint in above if is_table(hint)]), place)
+        choices = [str(name) for hint in hints if get_origin(hint) is Literal for name in get_args(hint)]
+        return _unknown(value, choices or _tags([hint for hint in above if is_table(hint)]), place)
     found = _EXPECTED.fullmatch(problem)
     kinds = found["kinds"].split(" | ") if found else []
     bound = " or ".join(_KINDS.get(name, name) for name in kinds if name != "null")
-    bound += (found["length"] or "") if found else ""
+    bound += found["more"] if found else ""
     name = path_of(place)
     remedy = f"write [[{name}]] instead of [{name}]" if kinds == ["array"] and isinstance(value, Mapping) else ""
-    problem = "has the wrong type" if found else f"is not accepted ({problem})"
+    problem = ("has the wrong type" if found["got"] else "is out of range") if found else f"is not accepted ({problem})"
     return SpecificationError(
         place or ("specification",), problem, value=_as_written(value), bound=bound, remedy=remedy
     )
@@ -360,7 +343,7 @@ def _at(value: Any, step: str | int) -> Any:
         return None
 
 
-def _unknown(value: str, names: Sequence[str], path: str | Keys) -> SpecificationError:
+def _unknown(value: object, names: Sequence[str], path: str | Keys) -> SpecificationError:
     bound, remedy = f"one of {', '.join(names)}", suggest(value, names)
     return SpecificationError(path, "is not known", value=value, bound=bound, remedy=remedy)
 

@@ -20,19 +20,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._arrays import Floats
 from mechdesign.base._check import as_path, require_kind
 from mechdesign.base._deadline import ProgressCallback
 from mechdesign.base._errors import (
     InputError,
     SpecificationError,
+    withholding_values,
 )
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
 from mechdesign.certify._texts import require_plain, require_plain_texts
-from mechdesign.data._layout import withholding
-from mechdesign.data._left_out import MOST_LEFT_OUT
-from mechdesign.data._states import States, Steps, as_steps
 from mechdesign.data.resampling import Sampling
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._domain import Domain
@@ -56,7 +54,8 @@ from mechdesign.specification._policy import (
     build_settings,
 )
 from mechdesign.specification._priors import build_prior
-from mechdesign.specification._read import Source, check_version, convert, read_text, tables_of
+from mechdesign.specification._read import Source, convert, read_text, tables_of
+from mechdesign.specification._steps import States, Steps, read_steps
 from mechdesign.specification._visits import price_visits, read_raw_visits
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._sizes import Size, check_size
@@ -234,59 +233,27 @@ class Specification:
         method = policy.settings.repair if repair else None
         return overview(policy.graph, problem.secrets, support, hull=policy.settings.hull, method=method)
 
-    def states(self, trace: States, delimiter: str | None = None) -> Integers:
-        """Return the states of a trace.
+    def steps(self, trace: States) -> Steps:
+        """Return the states and times of a trace; with ``every`` in ``[release]`` the trace is resampled.
 
         Args:
             trace: The true state of each step, see `release`.
-            delimiter: The character between columns of a file; recognised if None.
 
         Returns:
-            Indices of secrets, int64 of shape (steps,).
+            The trace, with sentences for the user.
         """
-        return self.steps(trace, delimiter)[0].states
-
-    def steps(self, trace: States, delimiter: str | None = None) -> tuple[Steps, tuple[str, ...]]:
-        """Return the states and times of a trace, and notes; with ``every`` in ``[release]`` the trace is resampled.
-
-        Args:
-            trace: The true state of each step, see `release`.
-            delimiter: The character between columns of a file; recognised if None.
-
-        Returns:
-            The trace, and sentences for the user.
-        """
-        secrets = self._problem.secrets
+        secrets, table, source = self._problem.secrets, self.document.release, self.source / "release"
         assert secrets is not None
-        table, release = self.document.release, self.source / "release"
-        with release.keys():
+        with source.keys():
             sampling = Sampling.of(table.every, table.gap)
-        try:
-            found = as_steps(
-                *(trace, secrets, delimiter),
-                time=table.time,
-                date=table.date,
-                time_format=table.time_format,
-                time_zone=table.time_zone,
-                missing=MOST_LEFT_OUT if table.missing is None else table.missing,
-            )
-        except InputError as error:
-            if error.path not in ("date", "time_format", "time_zone", "missing"):
-                raise
-            with release.keys():
-                raise
-        notes = tuple(f"trace: {note}" for note in found.notes)
-        if sampling == Sampling():
-            return found, notes
-        found, note = found.resampled(sampling)
-        return found, (*notes, f"trace: {note}")
+        found = read_steps(trace, table, source, secrets)
+        return found if sampling == Sampling() else found.resampled(sampling)
 
     def release(
         self,
         trace: States,
         *,
         seed: int | None = None,
-        delimiter: str | None = None,
         ledger: Ledger | None = None,
         progress: ProgressCallback | None = None,
         keep: Callable[[ReleasedTrace], None] | None = None,
@@ -295,13 +262,11 @@ class Specification:
         """Release a trace step by step, according to ``[policy]`` and ``[release]``, and certify each step.
 
         Args:
-            trace: The true state of each step: a file, see `mechdesign.data.read_states`, or indices or labels. An
-                array (steps, 2) contains x and y in the unit of the domain. A mapping has the columns ``latitude`` and
-                ``longitude``, ``x`` and ``y``, or ``state``, and optionally ``time``. Steps with a missing time are
-                left out.
+            trace: The true state of each step: indices or labels, or an array (steps, 2) of x and y in the unit of the
+                domain. Or a file, a DataFrame or a mapping with the columns ``state``, ``latitude`` and ``longitude``,
+                or ``x`` and ``y``, and optionally ``time``; ``[release]`` gives columns other names.
             seed: A seed for a rehearsal, which overrides that of ``[release]``. Without a seed the randomness comes
                 from the operating system. Anyone who learns the seed of a published trace can recover the truth.
-            delimiter: The character between columns of a file; recognised if None.
             ledger: A ledger that is charged with the ε of each step before the step is drawn, instead of the ledger of
                 ``[ledger]``. Rehearsals do not charge ``[ledger]``.
             progress: Called with a `Progress` before each step.
@@ -331,7 +296,7 @@ class Specification:
         require_steps(self.document)
         problem, settings = self.problem(), self.release_settings
         history = declared_history(self.document, self.source, own_history)
-        steps, _ = self.steps(trace, delimiter)
+        steps = self.steps(trace)
         transition = settings.transitions.along(steps, Source(("release", "transition")))
         seed = settings.table.seed if seed is None else seed
         charged = self.ledger() if ledger is None and seed is None else ledger
@@ -446,7 +411,7 @@ class Specification:
             for index, table in enumerate(self.document.privacy)
         ]
         secrets, observables = data.measures.secrets, data.measures.observables
-        with self.source.keys({"requirements": "privacy"}), withholding():
+        with self.source.keys({"requirements": "privacy"}), withholding_values():
             return Problem(data.prior, data.cost, requirements, data.objective, secrets, observables, self.title)
 
 
@@ -532,7 +497,6 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     if isinstance(domain := data.get("domain"), dict) and "attributes" in domain:
         problem, remedy = "belongs to a specification of a release from a table", "use `mechdesign table` for it"
         raise SpecificationError("domain.attributes", problem, remedy=remedy)
-    check_version(data)
     _require_graphs(data)
     document = convert(data, Document)
     with source.keys():
@@ -544,10 +508,6 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     if document.sweep:
         raise SpecificationError(
             "sweep", "describes several designs", remedy="use `mechdesign sweep`, or remove the table"
-        )
-    if not document.privacy:
-        raise SpecificationError(
-            "privacy", "is empty", bound="at least one requirement", remedy='for example, [[privacy]] kind = "metric"'
         )
     source = source.with_layout(document.files)
     return Specification(document.title, _settings(document.solver), source, document, data)

@@ -12,10 +12,10 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags
 from mechdesign.base._errors import InputError, SpecificationError
-from mechdesign.data._text import read_columns
+from mechdesign.data.table import read_table
 from mechdesign.model._grammar import EdgesFile, Raw, Table, says
 from mechdesign.specification._read import Source
-from mechdesign.specification._records import value_numbers
+from mechdesign.specification._records import codes_of, value_numbers
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policies._known_counts import marginal_constraints
 from mechdesign.tables._policy import Policy
@@ -172,9 +172,12 @@ def _edges(table: RecordPolicyTable, source: Source, domain: Domain) -> list[tup
             for index, (first, second) in enumerate(table.edges or ())
         ]
     place, given = source / "edges_csv", table.edges_csv
+    if len(domain.attributes) > 1:
+        raise place.error("", "joins single values", bound="edges = [[…, …], …], with an entry for each attribute")
     with place.file(given) as file:
-        columns = read_columns(file, [given.source, given.target], given.delimiter)
-    ends = [[_node(text, place, domain) for text in columns[name]] for name in (given.source, given.target)]
+        names = (given.source, given.target)
+        found = read_table(file, names, source.layout)
+        ends = [codes_of(found, name, domain.attributes[0]).tolist() for name in names]
     return list(zip(*ends, strict=True))
 
 

@@ -5,6 +5,8 @@ An example::
     title = "Ages at admission"
     [domain]
     attributes.age = { range = [0, 99] }
+    [table]
+    person = false
     [policy]
     kind = "threshold"
     theta = 5
@@ -24,7 +26,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -34,28 +35,33 @@ import msgspec
 import numpy as np
 
 from mechdesign.base._check import as_path
-from mechdesign.base._errors import SpecificationError
+from mechdesign.base._errors import InputError, SpecificationError
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
-from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import require_plain, require_plain_texts
-from mechdesign.data._matrices import read_matrix
-from mechdesign.data._text import column_text, has_columns, read_rows
+from mechdesign.data.matrices import match_names, read_dense
+from mechdesign.data.table import Table as DataTable
+from mechdesign.data.table import read_table
 from mechdesign.leakage.accounting import Ledger
+from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.model._grammar import FilesTable, MatrixFile, Table, says
 from mechdesign.specification._ledgers import LedgerTable, open_ledger
-from mechdesign.specification._read import VERSION, Source, check_version, convert, read_text, tables_of
-from mechdesign.specification._records import Records, RecordsTable, build_records, value_numbers
+from mechdesign.specification._read import VERSION, Source, convert, read_text, tables_of
+from mechdesign.specification._records import PeopleTable, Records, RecordsTable, build_records, value_numbers
 from mechdesign.specification._table_policies import BlocksTable, RecordPolicyTable, blocks, build_policy
+from mechdesign.tables._budget import Budget
 from mechdesign.tables._charges import CONFIDENCE
+from mechdesign.tables._columns import refuse_counts
 from mechdesign.tables._domain import Attribute, Domain
 from mechdesign.tables._files import Published
 from mechdesign.tables._parallel import LedgerPart, part_of
+from mechdesign.tables._people import as_rows
 from mechdesign.tables._policy import Policy, describe_policy
 from mechdesign.tables._queries._cumulative import Cumulative, Quantiles, Ranges
 from mechdesign.tables._queries._kmeans import KMeans
 from mechdesign.tables._queries._linear import Histogram, Sum
 from mechdesign.tables._query import Plan, Query
+from mechdesign.tables._values import value_names
 from mechdesign.tables._workload import MatrixQueries, Workload, marginals
 
 Mechanism = Literal["auto", "ordered", "ordered-hierarchical", "hierarchical"]
@@ -84,14 +90,6 @@ class BaseReleaseTable(Table, frozen=True):
         """Return ε and ρ by name; one of them is None."""
         return {name: getattr(self, name, None) for name in ("epsilon", "rho")}
 
-    def size(self, domain: Domain, query: Any) -> tuple[int, int]:
-        """Return upper bounds on the number of answers, and on the bytes of the labels of each answer."""
-        longest = [max(map(_length, _ends(attribute))) for attribute in domain.attributes]
-        lengths = (
-            len(name.encode()) + length + _CELL_BYTES for name, length in zip(domain.names, longest, strict=True)
-        )
-        return domain.size, sum(lengths)
-
 
 class _EitherTable(BaseReleaseTable, frozen=True, kw_only=True):
     alternatives: ClassVar = ("epsilon", "rho")
@@ -115,11 +113,6 @@ class HistogramTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", 
         """Return the counts of values, or of blocks."""
         return Histogram(None if self.partition is None else blocks(self.partition, source / "partition", domain))
 
-    def size(self, domain: Domain, query: Any) -> tuple[int, int]:
-        """Return the number of values, and the length of the longest label of a value or block."""
-        rows, label = super().size(domain, query)
-        return rows, label if self.partition is None else max(map(_length, query.partition)) + _CELL_BYTES
-
 
 class SumTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="sum"):
     """The sum of a numeric attribute over the records."""
@@ -132,10 +125,6 @@ class SumTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="s
             names = ", ".join(domain.names)
             raise source.error("attribute", "is missing", bound=f"one of {names}")
         return Sum(self.attribute)
-
-    def size(self, domain: Domain, query: Any) -> tuple[int, int]:
-        """Return 1, the number of answers, and the length of the label."""
-        return 1, super().size(domain, query)[1]
 
 
 _Mechanism = Annotated[
@@ -159,7 +148,7 @@ class QuantilesTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", 
     """Quantiles of one ordered attribute, read from a released cumulative histogram."""
 
     probabilities: Annotated[
-        list[Fraction], says("the probabilities of the quantiles, each above 0 and at most 1, exact.")
+        list[Fraction], says("the probabilities of the quantiles, each above 0 and at most 1, exact.", min_length=1)
     ]
     mechanism: _Mechanism = "auto"
     fanout: _Fanout = None
@@ -172,27 +161,24 @@ class QuantilesTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", 
 class RangesTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="ranges"):
     """The number of records in each of several ranges."""
 
-    ranges: Annotated[list[tuple[Any, Any]], says("pairs of values, the first and the last of each range.")]
+    ranges: Annotated[
+        list[tuple[Any, Any]], says("pairs of values, the first and the last of each range.", min_length=1)
+    ]
     mechanism: _Mechanism = "auto"
     fanout: _Fanout = None
 
     def query(self, domain: Domain, source: Source) -> Ranges:
         """Return the ranges."""
-        numbers = range_numbers(self.ranges, source / "ranges", domain)
+        numbers = _range_numbers(self.ranges, source / "ranges", domain)
         return Ranges(positions=numbers, mechanism=self.mechanism, fanout=self.fanout)
-
-    def size(self, domain: Domain, query: Any) -> tuple[int, int]:
-        """Return the number of answers, and twice the length of a label, because a range is named by its two ends."""
-        rows, label = super().size(domain, query)
-        return max(rows, len(self.ranges)), 2 * label
 
 
 class KMeansTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="kmeans"):
     """Clusters of the records by their numeric attributes."""
 
     epsilon: Annotated[Fraction, says("ε in nats for all iterations together, exact.")]
-    k: Annotated[int, says("the number of clusters.")]
-    iterations: Annotated[int, says("the number of iterations.")] = 10
+    k: Annotated[int, says("the number of clusters.", ge=1)]
+    iterations: Annotated[int, says("the number of iterations.", ge=1)] = 10
     initial: Annotated[
         list[list[float]] | None,
         says(
@@ -204,10 +190,6 @@ class KMeansTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind",
     def query(self, domain: Domain, source: Source) -> KMeans:
         """Return the clustering."""
         return KMeans(self.k, self.iterations, self.initial)
-
-    def size(self, domain: Domain, query: Any) -> tuple[int, int]:
-        """Return the number of sizes and sums, and the length of a label."""
-        return self.k * (1 + len(domain.names)), super().size(domain, query)[1]
 
 
 class WorkloadTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="workload"):
@@ -234,37 +216,12 @@ class WorkloadTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", t
             with source.keys({"ways": form}):
                 return marginals(domain, self.marginals or []).using(self.strategy, self.tolerance)
         with (source / "matrix").file(self.matrix) as file:
-            rows = read_matrix(file, self.matrix.delimiter, (None, domain.size))
+            found = read_dense(file, self.matrix.header, self.matrix.index, source.layout)
+            rows = match_names(found, "matrix", None, list(map(str, value_names(domain))))
         return MatrixQueries(rows).using(self.strategy, self.tolerance)
-
-    def size(self, domain: Domain, query: Any) -> tuple[int, int]:
-        """Return the number of queries, and the length of a label, which names the cell of a marginal table."""
-        return query.count, super().size(domain, query)[1]
 
 
 AnyRelease = HistogramTable | CdfTable | QuantilesTable | RangesTable | KMeansTable | WorkloadTable | SumTable
-
-
-def check_release(table: AnyRelease, source: Source) -> None:
-    """Raise `SpecificationError` for numbers of the table at `source` that are out of range."""
-    for name in ("epsilon", "rho"):
-        amount = getattr(table, name, None)
-        if amount is not None and amount <= 0:
-            raise source.error(name, "is not positive", value=exact_text(amount), bound="> 0")
-    if not 0 < table.level < 1:
-        shown = exact_text(table.level)
-        raise source.error("confidence", "is out of range", value=shown, bound="above 0 and below 1")
-    shares = table.probabilities if isinstance(table, QuantilesTable) else ()
-    index = next((index for index, share in enumerate(shares) if not 0 < share <= 1), None)
-    if index is not None:
-        shown = exact_text(shares[index])
-        raise source.error(("probabilities", index), "is out of range", value=shown, bound="above 0 and at most 1")
-    for name in ("ranges", "probabilities"):
-        if getattr(table, name, None) == []:
-            raise source.error(name, "is empty", bound="at least one")
-    for name in ("k", "iterations"):
-        if getattr(table, name, 1) < 1:
-            raise source.error(name, "is too small", value=getattr(table, name), bound=">= 1")
 
 
 def find_shared_end(ranges: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
@@ -283,40 +240,31 @@ def find_shared_end(ranges: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
     return ()
 
 
-def range_numbers(ranges: list[tuple[Any, Any]], source: Source, domain: Domain) -> list[tuple[int, int]]:
+def _range_numbers(ranges: list[tuple[Any, Any]], source: Source, domain: Domain) -> list[tuple[int, int]]:
     """Return ranges of values as ranges of their indices, both ends included."""
     with source.keys():
         attribute = domain.ordered_attribute("ranges")
-    found = []
-    for index, (low, high) in enumerate(ranges):
-        place = source / index
-        first, last = (value_numbers(attribute, [end], place)[0] for end in (low, high))
+    found = [value_numbers(attribute, list(ends), source / index) for index, ends in enumerate(ranges)]
+    for index, (first, last) in enumerate(found):
         if first > last:
-            raise place.error("", "ends before it begins", value=[str(low), str(high)], remedy="exchange the two")
-        found.append((first, last))
-    return found
+            raise source.error((index,), "ends before it begins", bound="first <= last", remedy="exchange the two")
+    return [(first, last) for first, last in found]
 
 
 Rng = np.random.Generator | int | None
 
-# Bytes for the comma and quotes of a label.
-_CELL_BYTES = 8
-# Bytes for the numbers of a row.
-_ROW_BYTES = 140
-# Bytes of a report with its figures.
-_REPORT_BYTES = 2_000_000
-# Bytes of all other files.
-_OTHER_FILES_BYTES = 100_000
-
-
-# Usual names of columns of counts, in lower case.
-_COUNTS = ("count", "counts", "n", "freq", "frequency")
+# Bytes for the comma and quotes of a label, for the numbers of a row, for a report with its figures, and for the rest.
+_CELL_BYTES, _ROW_BYTES, _REPORT_BYTES, _OTHER_FILES_BYTES = 8, 140, 2_000_000, 100_000
+_PERSON = "the column with the person of each row, or false if each row is another person"
 # Arguments whose key has another name, or is in another table than ``[release]``.
 _RENAMED = {
     "coefficients": "release.matrix",
-    "kind": "release.strategy",
     "constraints": "policy.constraints",
     "division": "ledger.division",
+    "kind": "release.strategy",
+    "person": "table.person",
+    "positions": "release.ranges",
+    "rows_per_person": "table.rows_per_person",
 }
 
 
@@ -338,10 +286,11 @@ class ReleaseDocument(Table, frozen=True):
 
     >>> from mechdesign.specification import schema
     >>> sorted(schema(ReleaseDocument)["required"])
-    ['domain', 'policy', 'release']
+    ['domain', 'policy', 'release', 'table']
 
     Attributes:
         domain: The possible values of a record.
+        table: The people behind the rows.
         policy: The pairs of values that must be indistinguishable, and the public constraints.
         release: The query and its budget.
         ledger: The ledger that is charged, or None.
@@ -351,6 +300,7 @@ class ReleaseDocument(Table, frozen=True):
     """
 
     domain: Annotated[RecordsTable, says("the possible values of a record.")]
+    table: Annotated[PeopleTable, says("the people behind the rows of the table.")]
     policy: Annotated[
         RecordPolicyTable,
         says("the pairs of values of a record that must be indistinguishable, and the public constraints."),
@@ -358,7 +308,7 @@ class ReleaseDocument(Table, frozen=True):
     release: Annotated[AnyRelease, says("the query and its budget.")]
     ledger: Annotated[DividedLedgerTable | None, says("the ledger that is charged.")] = None
     files: Annotated[FilesTable, says("the layout of all files.")] = msgspec.field(default_factory=FilesTable)
-    version: Annotated[int, says("the version of this grammar.")] = VERSION
+    version: Annotated[Literal[1], says("the version of this grammar.")] = VERSION
     title: Annotated[str, says("the title of the release in its report.")] = ""
 
 
@@ -370,12 +320,15 @@ class ReleaseSpecification:
         title: The title of the release.
         source: The folder for relative file names, and the layout of files.
         records: The possible records, and the conversion of tables to them.
+        people: The ``[table]`` table.
         policy: The policy.
         table: The ``[release]`` table.
+        query: The query.
         ledger_table: The ``[ledger]`` table, or None.
 
     >>> specification = parse('''
     ... domain.attributes.age = { range = [0, 99] }
+    ... table.person = false
     ... policy.kind = "full"
     ... release = { kind = "histogram", epsilon = 1 }
     ... ''')
@@ -386,8 +339,10 @@ class ReleaseSpecification:
     title: str
     source: Source
     records: Records
+    people: PeopleTable
     policy: Policy
     table: Any
+    query: Query[Any]
     ledger_table: DividedLedgerTable | None = None
 
     def __repr__(self) -> str:
@@ -398,24 +353,10 @@ class ReleaseSpecification:
         """Return the possible values of a record."""
         return self.records.domain
 
-    def remarks(self, source: Path) -> tuple[str, ...]:
-        """Return notes about possible mistakes: ranges that share an end, and an unread column of counts.
-
-        Args:
-            source: The file with the table.
-
-        Returns:
-            The notes.
-        """
-        found = find_shared_end(getattr(self.table, "ranges", None) or ())
-        _, header = next(read_rows(source, suits=has_columns(self.domain.names)), (0, []))
-        counts = [name for name in header if name.strip().lower() in _COUNTS and name not in self.domain.names]
-        if counts:
-            found = (
-                *found,
-                f"the column {column_text(counts[0])} is not read: each line counts as one record",
-            )
-        return found
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Return notes about ranges that share an end."""
+        return find_shared_end(getattr(self.table, "ranges", None) or ())
 
     def plan(self) -> Plan:
         """Return the expected error of every available mechanism, without reading any data.
@@ -429,22 +370,15 @@ class ReleaseSpecification:
         return self._plan
 
     def release(
-        self,
-        table: object,
-        *,
-        ledger: Ledger | None = None,
-        rng: Rng = None,
-        delimiter: str | None = None,
-        together: bool = False,
+        self, table: object, *, ledger: Ledger | None = None, rng: Rng = None, together: bool = False
     ) -> Published:
         """Release the query of the specification from a table.
 
         Args:
-            table: A file with a header and one record per line, or any argument of `mechdesign.tables.Domain.indices`.
+            table: A file with a header and one record per line, a data frame, or a mapping of columns.
             ledger: A ledger to charge instead of the ledger in ``[ledger]``.
             rng: For rehearsals only: a NumPy generator or a seed. The ledger of the specification is then not charged.
                 By default, noise comes from the operating system.
-            delimiter: The character between columns of a file; recognised if None.
             together: Release even if this or an earlier release is exact and distinguishes values that the policy of
                 the other release protects. The ledger records this choice.
 
@@ -452,28 +386,33 @@ class ReleaseSpecification:
             The release, with its title and report.
 
         Raises:
-            SpecificationError: A key is wrong, or does not match the policy.
-            InputError: A value is outside the domain, or the table is empty although the number of records is public.
+            SpecificationError: A key is wrong or does not match the policy, or a person has too many rows.
+            InputError: A value is outside the domain, a row has no person, or the table is empty although the number
+                of records is public.
             BudgetExceededError: The budget of the ledger would be exceeded; nothing was released.
             ExactReleaseError: The ledger refuses the release, because together with an earlier release it reveals
                 protected differences.
         """
-        query, numbers = self.query, self.records.indices(table, delimiter)
+        columns = self.domain.names if not self.people.person else (*self.domain.names, str(self.people.person))
+        read = read_table(table, columns, self.source.layout)
+        refuse_counts(read.others)
         whole = self.ledger() if ledger is None and rng is None else ledger
         charged: Ledger | LedgerPart | None = whole
-        with self._keys():
+        with self.source.keys(_keys_of(self.table)):
             if whole is not None and (given := self.ledger_table) is not None and given.division is not None:
                 charged = part_of(whole, self.policy, given.division, part=given.part or "")
-            found = query.release(
+            found = self.query.release(
                 policy=self.policy,
-                positions=numbers,
+                positions=self.records.indices(read),
                 **self.table.budget,
+                person=_people(read, str(self.people.person)) if self.people.person else None,
+                rows_per_person=self.people.rows_per_person,
                 rng=rng,
                 ledger=charged,
                 confidence=self.table.level,
                 together=together,
             )
-            return Published(found, self.title, **query.read(found, self.domain))
+            return Published(found, self.title, **self.query.read(found, self.domain))
 
     def output_size(self, report: bool = True) -> int:
         """Return an upper estimate of the size of the files of a release; it needs no data.
@@ -484,9 +423,14 @@ class ReleaseSpecification:
         Returns:
             Bytes.
         """
-        rows: int
-        rows, label = self.table.size(self.domain, self.query)
-        return int(rows * (label + _ROW_BYTES)) + (_REPORT_BYTES if report else 0) + _OTHER_FILES_BYTES
+        domain, rows = self.domain, self.plan().queries
+        if isinstance(self.query, Cumulative):
+            rows = max(rows, domain.size)
+        label = max(map(_length, getattr(self.query, "partition", None) or ("",)))
+        for attribute in domain.attributes:
+            # A range is named by its two ends.
+            label += _length(attribute.name) + 2 * max(map(_length, _ends(attribute))) + _CELL_BYTES
+        return rows * (label + _ROW_BYTES) + (_REPORT_BYTES if report else 0) + _OTHER_FILES_BYTES
 
     def ledger(self, wait: float = WAIT_S) -> Ledger | None:
         """Open the ledger of ``[ledger]``.
@@ -507,29 +451,26 @@ class ReleaseSpecification:
             return None
         return open_ledger(self.source.folder, table.path, table.epsilon, table.rho, wait)
 
-    def _keys(self) -> AbstractContextManager[None]:
-        own = {name: f"release.{name}" for name in self.table.__struct_fields__}
-        return Source().keys(own | _RENAMED)
-
     @cached_property
     def _plan(self) -> Plan:
-        query = self.query
-        with self._keys():
-            return query.plan(self.policy, **self.table.budget)
+        with self.source.keys(_keys_of(self.table)):
+            rows = self.people.rows_per_person
+            return self.query.plan(self.policy, **self.table.budget, rows_per_person=rows)
 
-    @cached_property
-    def query(self) -> Query[Any]:
-        """Return the query.
 
-        Returns:
-            The query.
+def _keys_of(table: BaseReleaseTable) -> dict[str, str]:
+    """Return the key of each argument of a query and its release."""
+    return {name: f"release.{name}" for name in table.__struct_fields__} | _RENAMED
 
-        Raises:
-            SpecificationError: A key is wrong.
-        """
-        with self._keys():
-            query: Query[Any] = self.table.query(self.domain, self.source / "release")
-        return query
+
+def _people(table: DataTable, column: str) -> list[str]:
+    """Return the person of each row; raise `InputError` for a row without one."""
+    found = table.texts(column)
+    for row, text in enumerate(found):
+        if not text.strip():
+            remedy = "fill it in, or delete the record: the rows of each person are counted"
+            raise InputError(table.where(row, column), "names no person", bound="a key", remedy=remedy)
+    return found
 
 
 def _ends(attribute: Attribute) -> Sequence[object]:
@@ -576,6 +517,7 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> ReleaseSpecif
 
     >>> specification = parse('''
     ... domain.attributes.age = { range = [0, 99] }
+    ... table.person = false
     ... policy = { kind = "threshold", theta = 1 }
     ... release = { kind = "quantiles", epsilon = 1, probabilities = [0.5] }
     ... ''')
@@ -593,18 +535,26 @@ def _parse(text: str, base_folder: str | os.PathLike[str], name: str) -> Release
         if key in data:
             remedy = "use `mechdesign design` for it, or remove the key"
             raise SpecificationError(key, "belongs to the specification of a design", remedy=remedy)
+    given = data.get("table", {}) if isinstance(data.get("domain"), dict) else None
+    if isinstance(given, dict) and "person" not in given:
+        remedy = 'add [table] with person = "COLUMN" or person = false'
+        raise SpecificationError("table.person", "is missing", bound=_PERSON, remedy=remedy)
     with source.keys():
         require_plain_texts(data, "", lines=True)
-    check_version(data)
     document = convert(data, ReleaseDocument)
-    with source.keys():
-        require_plain(document.title, "title")
-    records = build_records(document.domain, source / "domain")
-    check_release(document.release, source / "release")
+    source = source.with_layout(document.files)
+    records, people, table = build_records(document.domain, source / "domain"), document.table, document.release
+    if people.person is True or people.person == "":
+        raise source.error(("table", "person"), "names no column", value=people.person, bound=_PERSON)
     policy = build_policy(document.policy, source / "policy", records.domain)
+    with source.keys(_keys_of(table)):
+        require_plain(document.title, "title")
+        as_rows(people.rows_per_person)
+        Budget.of(**table.budget)
+        as_confidence(table.level)
+        query = table.query(records.domain, source / "release")
     ledger = document.ledger
     if ledger is not None and (ledger.division is None) != (ledger.part is None):
         missing = "part" if ledger.part is None else "division"
         raise source.error(("ledger", missing), "is missing", bound="division and part together")
-    source = source.with_layout(document.files)
-    return ReleaseSpecification(document.title, source, records, policy, document.release, ledger)
+    return ReleaseSpecification(document.title, source, records, people, policy, table, query, ledger)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import SpecificationError
-from mechdesign.data._left_out import MOST_LEFT_OUT, describe_left_out
-from mechdesign.data._maps import count_places
+from mechdesign.data.movement import Columns, LeftOut, Movement, read_movement
+from mechdesign.data.table import read_table
+from mechdesign.data.trajectories import Trajectory
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import PriorTable
+from mechdesign.model._grammar import PriorTable, VisitsFile
 from mechdesign.model._locate import INTERCHANGED
 from mechdesign.model._prior import Prior
-from mechdesign.specification._measures import CostTable, require_positive, scale_cost
+from mechdesign.specification._measures import CostTable, scale_cost
 from mechdesign.specification._priors import read_traces
 from mechdesign.specification._read import Source
 
@@ -35,17 +38,13 @@ def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVi
     if table.smoothing is not None:
         raise source.error("smoothing", "cannot be combined with raw visits", remedy="remove the key")
     if table.visits is not None:
-        given, place = table.visits, source / "visits"
-        with place.file(given) as file:
-            share = MOST_LEFT_OUT if given.missing is None else given.missing
-            first, second, left_out = count_places(file, anchors.axes, given.delimiter, share)
-        points = np.column_stack((first, second))
+        place = source / "visits"
+        points, note = _read_places(table.visits, place, anchors)
         outside = int(_outside(points, anchors).sum())
         if outside == len(points):
             raise _nowhere(points, anchors, place)
         notes = [f"{outside} of {len(points)} visits outside the anchors are projected to their border"] * (outside > 0)
-        if left_out.counts:
-            notes.append(f"{place}: {describe_left_out(left_out.counts)}")
+        notes += [f"{place}: {note}"] * bool(note)
         return RawVisits(points, (f"{len(points)} visits are used without rounding", *notes))
     data, place = table.checkins or table.plt, source / table.form
     assert data is not None
@@ -53,14 +52,37 @@ def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVi
         bound = "anchors = { columns, rows, south, north, west, east }"
         raise place.error("", "requires anchors with latitudes and longitudes", bound=bound)
     found = read_traces(data, place)
-    every = np.concatenate([np.column_stack((trace.latitude, trace.longitude)) for trace in found.found])
+    every = _coordinates(found.traces)
     inside = ~_outside(every, anchors)
     if not inside.any():
         raise _nowhere(every, anchors, place)
-    users = len(dict.fromkeys(trace.user for trace in found.found))
+    users = len(dict.fromkeys(trace.user for trace in found.traces))
     taken = f"{int(inside.sum())} points of {users} user(s) are used without rounding"
     beyond = () if inside.all() else (f"{int((~inside).sum())} points outside the box are left out",)
     return RawVisits(every[inside], (*found.notes, taken, *beyond))
+
+
+def _read_places(table: VisitsFile, source: Source, anchors: Domain) -> tuple[Floats, str]:
+    """Return the coordinates (k, 2) of visits, in the axes of the anchors, and a note about rows left out."""
+    layout = source.layout
+    with source.file(table) as file:
+        if anchors.geographic is not None:
+            read = read_movement(file, Columns(None, table.latitude, table.longitude), layout)
+            return _coordinates(read.traces), read.note
+        names = [table.x, table.y]
+        found, left_out = read_table(file, names, layout), LeftOut(layout.missing)
+        columns = [found.floats(name) for name in names]
+        faults = [
+            ("without a place", bad, partial(found.no_number, column=name))
+            for name, (_, bad) in zip(names, columns, strict=True)
+        ]
+        kept = left_out.keep(found, faults)
+        left_out.check()
+        return np.column_stack([values[kept] for values, _ in columns]), Movement((), left_out.counts).note
+
+
+def _coordinates(traces: Sequence[Trajectory]) -> Floats:
+    return np.concatenate([np.column_stack((trace.latitude, trace.longitude)) for trace in traces])
 
 
 def _outside(points: Floats, anchors: Domain) -> Flags:
@@ -86,7 +108,6 @@ def price_visits(
     if table.objective != "expected":
         problem = "is the worst cost, which is not defined for raw visits"
         raise source.error("objective", problem, value=table.objective, bound='"expected"')
-    require_positive(table, source)
     with source.keys({"cost": "distance", "observables": "distance"}):
         apart = between(anchors, visits.points, observables, table.distance)
         cost = scale_cost(apart, table.power, table.scale, source)

@@ -18,7 +18,6 @@ from typing import TypeVar
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._files import find_output
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
-from mechdesign.data._chain_counts import CHAIN_COUNTS
 from mechdesign.model._origin import Origin
 
 _Value = TypeVar("_Value")
@@ -41,7 +40,7 @@ ADD_UP = "both releases add up: anyone who has seen the first learns from both, 
 # report may be overwritten.
 _FILE_GROUPS = {
     CERTIFICATE: ("the design", {*SET_OF_DESIGN}),
-    CHAIN_COUNTS: ("the chain", {"forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS}),
+    "states.csv": ("the chain", {"forward.csv", "backward.csv", "states.csv"}),
     "release.json": ("the release", {"released.csv", "answers.csv", "release.json"}),
 }
 

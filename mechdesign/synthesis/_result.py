@@ -22,7 +22,6 @@ from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._evidence import Evidence, Multipliers
 from mechdesign.certify._exact import exact
-from mechdesign.data._bounds import memory_limit_gib
 from mechdesign.model._answers import Answers, sample_at
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._locate import Outside
@@ -276,7 +275,7 @@ class Design:
         Raises:
             CertificateError: The bundle is incomplete or malformed, or does not describe a problem.
         """
-        found = bundle.read(as_path(folder, "folder"), memory_limit_gib())
+        found = bundle.read(as_path(folder, "folder"))
         problem, origin = sets.restore_problem(found)
         channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
         summary = SolveSummary.from_provenance(found.certificate.provenance)

@@ -154,9 +154,27 @@ class Budget:
 
     def nothing(self) -> Budget:
         """Return a budget of 0 in the same unit, ε or ρ, for answers without noise."""
-        spent = copy.copy(self)
-        object.__setattr__(spent, "epsilon" if self.rho is None else "rho", Fraction(0))
-        return spent
+        return self._times(0)
+
+    def of_person(self, rows: int) -> Budget:
+        """Return the cost of a release for all rows of a person: k·ε, or k²·ρ; see `mechdesign.tables._people`.
+
+        Args:
+            rows: the largest number k of rows of one person.
+
+        Returns:
+            The cost, in the same unit.
+
+        >>> str(Budget.of(epsilon="0.5").of_person(20)), str(Budget.of(rho="0.5").of_person(20))
+        ('ε = 10', 'ρ = 200')
+        """
+        return self._times(rows if self.rho is None else rows**2)
+
+    def _times(self, factor: int) -> Budget:
+        found = copy.copy(self)
+        path = "epsilon" if self.rho is None else "rho"
+        object.__setattr__(found, path, getattr(self, path) * factor)
+        return found
 
 
 # If a factor is below this bound, multiplying or dividing a number up to 2^62 by it neither overflows nor underflows.

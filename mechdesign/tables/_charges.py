@@ -56,6 +56,8 @@ class Terms:
         together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
             policy of the other protects. See `mechdesign.Ledger.spend`.
         finish: a function that is applied to the release, and to its rehearsal before the ledger is charged.
+        rows: the largest number of rows of one person, by which the cost in the ledger grows.
+        checked: whether the rows of each person were counted.
         level: the confidence level as a fraction.
         generator: the generator of a rehearsal, or None.
     """
@@ -67,6 +69,8 @@ class Terms:
     confidence: object = CONFIDENCE
     together: bool = False
     finish: Callable[[Any], Any] = lambda found: found
+    rows: int = 1
+    checked: bool = False
     level: Fraction = field(init=False)
     generator: np.random.Generator | None = field(init=False)
 
@@ -93,6 +97,8 @@ class Terms:
             confidence=self.level,
             rehearsal=self.rng is not None,
             remarks=tuple(remarks),
+            rows_per_person=self.rows,
+            people_checked=self.checked,
         )
 
     def release(
@@ -136,23 +142,31 @@ class Terms:
         if self.ledger is None:
             return None
         require_kind(self.ledger, (Ledger, LedgerPart), "ledger", "a mechdesign.Ledger")
-        free = not (budget.epsilon or budget.rho)
+        cost = budget.of_person(self.rows)
+        free = not (cost.epsilon or cost.rho)
         policy, listed = name_policy(self.policy), None if classes is None else _limit_runs(classes())
         domain, joined = digest_of_domain(self.policy.domain), components(self.policy)
         # From here on interrupts are delayed, because a charged release must not be lost.
         keep()
         return self.ledger.spend(
             what,
-            self.policy.neighbours,
+            neighbours_of_person(self.policy, self.rows),
             # A cost of zero is recorded in ε: an entry in ρ would prevent the ledger from adding up its entries in ε.
-            epsilon=Fraction(0) if free else budget.epsilon,
-            rho=None if free else budget.rho,
+            epsilon=Fraction(0) if free else cost.epsilon,
+            rho=None if free else cost.rho,
             policy=policy,
             domain=domain,
             components=joined,
             classes=listed,
             together=self.together,
         ).number
+
+
+def neighbours_of_person(policy: Policy, rows: int) -> str:
+    """Return the definition of neighbours and, for several rows of a person, how often an entry counts it."""
+    if rows == 1:
+        return policy.neighbours
+    return f"{policy.neighbours} A person has at most {rows:,} records, and the entry covers as many such changes."
 
 
 def components(policy: Policy) -> Partition | None:

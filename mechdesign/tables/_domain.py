@@ -19,7 +19,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact
 from mechdesign.certify._texts import require_plain, require_plain_texts
-from mechdesign.tables._columns import find_columns, read_positions
+from mechdesign.tables._columns import find_columns, read_positions, refuse_series_of_counts
 
 # Exact distances are sums of positions; sums of positions up to this bound cannot overflow an int64.
 _LARGEST_POSITION = 2**60
@@ -121,7 +121,7 @@ class Attribute:
             codes = np.fromiter(map(self._numbers.get, array, itertools.repeat(-1)), dtype=np.int64, count=len(array))
         except TypeError:
             codes = np.fromiter(map(self._code_of, array), dtype=np.int64, count=len(array))
-        return self._check_codes(codes, array, path)
+        return self.check_codes(codes, array, path)
 
     def code(self, value: object, path: str) -> int:
         """Return the index of one value.
@@ -140,7 +140,7 @@ class Attribute:
             return int(self.codes([value], path)[0])
         except InputError as error:
             raise InputError(
-                path, "is not a value of the domain", value=value, bound=_describe_values(self.values)
+                path, "is not a value of the domain", value=value, bound=describe_values(self.values)
             ) from error
 
     def _codes_in_range(self, column: Any, path: str) -> Integers:
@@ -149,12 +149,12 @@ class Attribute:
         if numbers is None:
             listed = column.tolist() if isinstance(column, np.ndarray) else column
             codes = np.fromiter(map(self._code_in_range, listed), dtype=np.int64, count=len(listed))
-            return self._check_codes(codes, listed, path)
+            return self.check_codes(codes, listed, path)
         low, high = sorted((self.values[0], self.values[-1]))
         inside = (numbers >= low) & (numbers <= high)
         whole = np.where(inside, numbers, low).astype(np.int64)
         codes, rest = np.divmod(whole - self.values.start, self.values.step)
-        return self._check_codes(np.where(inside & (rest == 0) & (whole == numbers), codes, -1), column, path)
+        return self.check_codes(np.where(inside & (rest == 0) & (whole == numbers), codes, -1), column, path)
 
     def _code_of(self, value: Any) -> int:
         """Return the index of an object among the values, or −1 if it is not a value; a list has no hash."""
@@ -172,7 +172,7 @@ class Attribute:
         except (TypeError, ValueError, OverflowError):
             return -1
 
-    def _check_codes(self, codes: Integers, column: Any, path: str) -> Integers:
+    def check_codes(self, codes: Integers, column: Any, path: str) -> Integers:
         """Return the given indices; raise an `InputError` with the number of the row if an index is −1."""
         if len(codes) and codes.min() < 0:
             row = int(np.argmax(codes < 0))
@@ -180,33 +180,24 @@ class Attribute:
             raise self._outside(path, row, value.item() if isinstance(value, np.generic) else value)
         return codes
 
-    def nearest_codes(self, column: Floats, path: str) -> Integers:
-        """Return the indices of the values nearest to real numbers.
+    def nearest_codes(self, column: Floats) -> Integers:
+        """Return the indices of the values nearest to real numbers, or −1 more than half a step outside the range.
 
         Args:
             column: real numbers, shape (n,).
-            path: the path of the table, for the error message.
 
         Returns:
-            The indices of the values, int64 of shape (n,).
-
-        Raises:
-            InputError: A number is more than half a step outside the range; the message names its row.
+            The indices of the values, int64 of shape (n,); of two values that are equally near, the lower one.
         """
-        if not self.numeric:
-            raise InputError(f"{path}[{self.name!r}]", "is not a numeric attribute", bound="numbers")
         order = np.argsort(self.positions, kind="stable")
         values = self.positions[order] * float(self.unit)
-        steps = np.diff(values)
+        steps = np.diff(values) / 2
         first, last = (float(steps[0]), float(steps[-1])) if len(steps) else (0.0, 0.0)
-        inside = (column >= values[0] - first / 2) & (column <= values[-1] + last / 2)
-        if not inside.all():
-            row = int(np.argmin(inside))
-            raise self._outside(path, row, float(column[row]))
-        places = np.clip(np.searchsorted(values, column), 1, max(1, len(values) - 1))
-        below = places - 1
-        places = np.where(column - values[below] <= values[places % len(values)] - column, below, places % len(values))
-        return np.asarray(order[places], dtype=np.int64)
+        inside = (column >= values[0] - first) & (column <= values[-1] + last)
+        above = np.searchsorted(values[1:-1], column, side="left") + (len(values) > 1)
+        below = np.maximum(above - 1, 0)
+        nearer = np.where(column - values[below] <= values[above] - column, below, above)
+        return np.where(inside, order[nearer], -1).astype(np.int64)
 
     def _outside(self, path: str, row: int, value: object) -> InputError:
         # `InputError` would omit a value of None from its message.
@@ -215,7 +206,7 @@ class Attribute:
             f"{path}[{self.name!r}], row {row}",
             "is outside the domain",
             value=shown,
-            bound=_describe_values(self.values),
+            bound=describe_values(self.values),
         )
 
 
@@ -321,7 +312,7 @@ class Domain:
             raise InputError(
                 f"domain[{only.name!r}]",
                 problem,
-                value=_describe_values(only.values),
+                value=describe_values(only.values),
                 bound=f"numbers in ascending order for {needed_by}",
                 remedy="encode ordered categories as numbers",
             )
@@ -357,6 +348,7 @@ class Domain:
         Returns:
             A dictionary from the names of the attributes to the columns.
         """
+        refuse_series_of_counts(data, self.attributes)
         return dict(zip(self.names, find_columns(data, self.names), strict=True))
 
     def indices(self, data: object = None, *, positions: ArrayLike | None = None) -> Integers:
@@ -383,6 +375,7 @@ class Domain:
         if positions is not None:
             if data is not None:
                 raise InputError("positions", "are given together with data", bound="either of them")
+            refuse_series_of_counts(positions, self.attributes, "positions")
             return read_positions(positions, self.size)
         columns = self.columns(data)
         lengths = [len(column) for column in columns.values()]
@@ -415,8 +408,10 @@ class Domain:
             raise InputError("points", "has the wrong number of columns", value=table.shape, bound=bound)
         result = np.zeros(len(table), dtype=np.int64)
         for attribute, column in zip(self.attributes, table.T, strict=True):
+            if not attribute.numeric:
+                raise InputError(f"points[{attribute.name!r}]", "is not a numeric attribute", bound="numbers")
             result *= attribute.size
-            result += attribute.nearest_codes(column, "points")
+            result += attribute.check_codes(attribute.nearest_codes(column), column, "points")
         return result
 
     def counts(self, data: object = None, *, positions: ArrayLike | None = None) -> Integers:
@@ -515,7 +510,7 @@ def _on_a_lattice(values: tuple[Any, ...], path: str) -> tuple[Integers, Fractio
     return np.array(scaled, dtype=np.int64), Fraction(1, denominator)
 
 
-def _describe_values(values: range | tuple[Hashable, ...]) -> str:
+def describe_values(values: range | tuple[Hashable, ...]) -> str:
     if isinstance(values, range) and len(values) > 1:
         step = "" if values.step == 1 else f" in steps of {values.step}"
         return f"from {values[0]} to {values[-1]}{step}"

@@ -93,7 +93,11 @@ def _build(kind: type[R], header: Header, rows: bytes) -> R:
         rehearsal=header.rehearsal,
         remarks=tuple(header.remarks),
         entry=header.entry,
+        rows_per_person=header.rows_per_person,
+        people_checked=header.people_checked,
     )
+    if header.spent_per_person != description.spent_per_person:
+        raise ValueError(f"{HEADER} does not state the cost of {header.rows_per_person} rows")
     return kind.restored({"description": description, "labels": labels, **numbers}, header.parameters)
 
 

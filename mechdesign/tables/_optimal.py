@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, as_array, as_floats
+from mechdesign.base._arrays import Floats, as_floats
 from mechdesign.base._check import as_integer, require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.model._prior import Prior
+from mechdesign.model._prior import Prior, as_prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.synthesis._design import design
@@ -128,9 +128,7 @@ def optimal_attribute(
 
 def _problem(graph: nx.Graph, epsilon: Any, cost: Floats, prior: Prior | ArrayLike | None, title: str) -> Problem:
     size = graph.number_of_nodes()
-    believed = (
-        Prior.uniform(size) if prior is None else prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))
-    )
+    believed = Prior.uniform(size) if prior is None else as_prior(prior, labels=())
     if len(believed) != size:
         raise InputError("prior", "has the wrong length", value=len(believed), bound=f"one for each of {size} values")
     return Problem(believed, cost, [GraphPrivacy(epsilon, graph)], title=title)
@@ -139,7 +137,7 @@ def _problem(graph: nx.Graph, epsilon: Any, cost: Floats, prior: Prior | ArrayLi
 def _cost(cost: str | ArrayLike, size: int, places: Floats | None) -> Floats:
     """Return the cost matrix c(value, answer);  `places` has the numeric attributes of each value, shape (size, k)."""
     if not isinstance(cost, str):
-        return as_floats(cost, "cost", "(n, m)")
+        return as_floats(cost, "cost", "(n, m)", (), ())
     if cost not in _COSTS:
         raise InputError("cost", "is not known", value=cost, bound=f"{', '.join(_COSTS)} or a matrix")
     if cost == "hamming":

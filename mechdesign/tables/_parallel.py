@@ -99,6 +99,8 @@ class LedgerPart:
         division: the name of the division into groups.
         part: the name of the group.
         policy: the name of the policy whose releases compose in parallel. Releases under other policies are refused.
+        by_value: whether the value of a record determines its group, so that several records of one person may be in
+            several groups.
 
     >>> import mechdesign as md
     >>> policy = Policy.full(md.tables.Domain({"age": range(100)}))
@@ -111,6 +113,7 @@ class LedgerPart:
     division: str
     part: str
     policy: str
+    by_value: bool = False
 
     @property
     def by_policy(self) -> tuple[PolicyTotals, ...]:
@@ -186,8 +189,9 @@ class LedgerPart:
 def part_of(ledger: Ledger, policy: Policy, division: str, *, part: str, parts: ArrayLike | None = None) -> LedgerPart:
     """Return a ledger for releases about one group, if releases about all groups of the division compose in parallel.
 
-    The caller guarantees that no person is in two groups of the division. A release that is charged to a group must use
-    only the records of this group.
+    The caller guarantees that no person is in two groups of the division: all records of a person are in one group. A
+    release that is charged to a group must use only the records of this group. If the value of a record determines the
+    group, releases of tables with several rows of a person are refused: such rows may lie in several groups.
 
     >>> import mechdesign as md
     >>> ledger = md.Ledger(epsilon=1)
@@ -220,4 +224,4 @@ def part_of(ledger: Ledger, policy: Policy, division: str, *, part: str, parts: 
             value=division,
             remedy="charge the ledger itself, where budgets add up",
         )
-    return LedgerPart(ledger, division, part, name_policy(policy))
+    return LedgerPart(ledger, division, part, name_policy(policy), parts is not None)

@@ -13,9 +13,10 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Integers, as_array, read_only
+from mechdesign.base._arrays import Integers, read_only
 from mechdesign.base._check import as_truth
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model.distances import margin, reach
 from mechdesign.tables._domain import Attribute, Domain
@@ -263,7 +264,7 @@ which changes from one value of age to the next or the previous one.
         Raises:
             InputError: The histogram violates a known count.
         """
-        histogram = as_array(counts, "counts")
+        histogram = named(counts, "counts", dtype=object)
         if histogram.shape != (self.domain.size,):
             raise InputError("counts", "have the wrong shape", value=histogram.shape, bound=f"({self.domain.size},)")
         for index, constraint in enumerate(self.constraints):

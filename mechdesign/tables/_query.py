@@ -23,6 +23,7 @@ from mechdesign.tables._budget import Budget, scale_numbers
 from mechdesign.tables._charges import CONFIDENCE, EXACT, UNBIASED, Rng, Terms, classes_of_rows
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._parallel import LedgerPart
+from mechdesign.tables._people import as_rows, check_people
 from mechdesign.tables._policy import Policy, as_policy, describe_policy
 from mechdesign.tables._records import Records
 from mechdesign.tables._release import Release
@@ -228,7 +229,15 @@ class Query(Generic[R]):
         return self._sensitivity(as_policy(policy), as_norm(norm))
 
     @in_own_arithmetic
-    def plan(self, policy: Policy, *, epsilon: object = None, rho: object = None, counts: object = None) -> Plan:
+    def plan(
+        self,
+        policy: Policy,
+        *,
+        epsilon: object = None,
+        rho: object = None,
+        counts: object = None,
+        rows_per_person: object = 1,
+    ) -> Plan:
         """Return the expected error of every known way to answer the query, which does not depend on the data.
 
         Args:
@@ -236,6 +245,7 @@ class Query(Generic[R]):
             epsilon: ε in nats that the release may spend.
             rho: ρ of zero-concentrated differential privacy that the release may spend, instead of `epsilon`.
             counts: the counts that the release will take; they are checked, and have no effect on the plan.
+            rows_per_person: the largest number of rows of one person; the plan states what they cost together.
 
         Returns:
             The plan.
@@ -246,7 +256,10 @@ class Query(Generic[R]):
         budget, known = Budget.of(epsilon, rho), as_policy(policy)
         if counts is not None:
             Records(known.domain, counts=counts).checked(known)
-        return self._plan(known, budget)
+        rows, found = as_rows(rows_per_person), self._plan(known, budget)
+        if rows == 1 or found.spends != str(budget):
+            return found
+        return replace(found, spends=f"{budget} per row and {budget.of_person(rows)} per person")
 
     @in_own_arithmetic
     def release(
@@ -258,6 +271,8 @@ class Query(Generic[R]):
         rho: object = None,
         positions: ArrayLike | None = None,
         counts: object = None,
+        person: object = None,
+        rows_per_person: object = 1,
         rng: Rng = None,
         ledger: Ledger | LedgerPart | None = None,
         confidence: object = CONFIDENCE,
@@ -274,6 +289,10 @@ class Query(Generic[R]):
             counts: the number of records with each value, instead of `data`: an array of shape (|T|,), or a mapping
                 or series whose names are the values. With several attributes, a name is a tuple, in the order of the
                 attributes or of the named levels of a series' index.
+            person: the key of the person of each row, a text or an integer, in the order of `data` or `positions`. By
+                default nobody counts the rows of a person.
+            rows_per_person: the largest number k of rows of one person, which is published. The release and the ledger
+                state the cost of all rows of a person: k·ε, or k²·ρ.
             rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
                 system's randomness.
             ledger: a `mechdesign.Ledger`, or the part of one that `part_of` returns; it is charged before any noise is
@@ -286,7 +305,9 @@ class Query(Generic[R]):
             The release.
 
         Raises:
-            InputError: The query does not fit the policy or the budget, or the table does not fit the domain.
+            InputError: The query does not fit the policy or the budget, or the table does not fit the domain. Or a
+                person has more rows than `rows_per_person`, or the ledger belongs to a group of values although a
+                person may have several rows.
             BudgetExceededError: the ledger has too little budget left.
             ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one
                 protects.
@@ -300,8 +321,15 @@ class Query(Generic[R]):
             remedy = "give the table first, or name both: release(policy=policy, counts=counts)"
             raise InputError("policy", "is not given", bound="a mechdesign.tables.Policy", remedy=remedy)
         budget, known = Budget.of(epsilon, rho), as_policy(policy)
-        terms = Terms(known, budget, rng, ledger, confidence, together)
-        found: R = self._release(terms, Records(known.domain, data, positions, counts))
+        rows, records = as_rows(rows_per_person), Records(known.domain, data, positions, counts)
+        if person is not None:
+            check_people(person, rows, records.count_rows)
+        if rows > 1 and isinstance(ledger, LedgerPart) and ledger.by_value:
+            problem = "is of a group of values, and the rows of one person may lie in several groups"
+            remedy = "charge the ledger itself, where budgets add up"
+            raise InputError("ledger", problem, value=ledger.division, bound="rows_per_person = 1", remedy=remedy)
+        terms = Terms(known, budget, rng, ledger, confidence, together, rows=rows, checked=person is not None)
+        found: R = self._release(terms, records)
         return found
 
     def read(self, release: Release, domain: Domain) -> dict[str, Any]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Integers, as_array
+from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import opened
 from mechdesign.base._values import cached_property
 from mechdesign.mechanisms._discrete import LARGEST_VALUE
 from mechdesign.tables._answers import check_table
@@ -45,6 +46,15 @@ class Records:
         """Return the name of the argument that contains the records."""
         return "data" if self.counts is None else "counts"
 
+    def count_rows(self) -> int:
+        """Return the number of rows of the table; raise `InputError` for counts, which have no rows."""
+        if self.counts is not None:
+            remedy = "leave out person: rows_per_person then bounds the rows of a person as declared"
+            raise InputError("person", "is given together with counts", bound="rows with a key each", remedy=remedy)
+        if self.positions is not None:
+            return len(self.domain.indices(positions=self.positions))
+        return len(next(iter(self.domain.columns(self.data).values())))
+
     def histogram(self) -> Integers:
         """Return the number of records with each value, int64 of shape (|T|,)."""
         return self.domain.counts(self.data, positions=self.positions) if self.counts is None else self._given
@@ -78,10 +88,17 @@ class Records:
 
 def _read_counts(domain: Domain, counts: Any) -> Integers:
     """Return given counts in the order of the values; names travel: a mapping or series is read by its names."""
-    if isinstance(counts, Mapping) or (hasattr(counts, "items") and hasattr(counts, "index")):
-        counts = _order_by_name(domain, list(counts.items()), _levels(domain, counts))
     bound = f"one count for each of the {domain.size} values, of shape ({domain.size},)"
-    array = _as_array(counts, bound)
+    if isinstance(counts, Mapping):
+        counts = _order_by_name(domain, list(counts), list(counts.values()), list(range(len(domain.names))))
+    for place, count in enumerate(counts if isinstance(counts, list | tuple) else ()):
+        # NumPy would read a truth value among integers as 0 or 1.
+        if isinstance(count, bool | np.bool_):
+            raise InputError(f"counts[{place}]", "is a truth value", value=count, bound="an integer")
+    given = opened(counts, "counts")
+    array = given.values
+    if array.ndim == 1 and given.rows and not _are_numbers_of_rows(domain, counts, given.rows):
+        array = np.array(_order_by_name(domain, given.rows, array.tolist(), _levels(domain, counts)), array.dtype)
     if array.shape != (domain.size,):
         raise InputError("counts", "have the wrong shape", value=array.shape, bound=bound)
     if array.dtype.kind not in "iuf":
@@ -93,21 +110,23 @@ def _read_counts(domain: Domain, counts: Any) -> Integers:
         place = int(np.argmin(good))
         bound = "an integer from 0 to 2^61"
         raise InputError(f"counts[{place}]", "is not a count", value=array[place].item(), bound=bound)
-    if float(array.sum(dtype=np.float64)) > LARGEST_VALUE / 2 and sum(map(int, array.tolist())) > LARGEST_VALUE:
+    if sum(map(int, array.tolist())) > LARGEST_VALUE:
         raise InputError("counts", "contain too many records", bound="at most 2^61 records")
     return array.astype(np.int64)
 
 
-def _as_array(counts: Any, bound: str) -> NDArray[Any]:
-    if isinstance(counts, list | tuple):
-        for place, count in enumerate(counts):
-            # NumPy would read a truth value among integers as 0 or 1.
-            if isinstance(count, bool | np.bool_):
-                raise InputError(f"counts[{place}]", "is a truth value", value=count, bound="an integer")
-    try:
-        return as_array(counts, "counts")
-    except ValueError as error:
-        raise InputError("counts", f"are not an array ({error})", bound=bound) from error
+def _are_numbers_of_rows(domain: Domain, counts: Any, names: tuple[Any, ...]) -> bool:
+    """Return whether names are 0, 1, … in order and no values, because no value of the domain is a number."""
+    if getattr(getattr(counts, "index", None), "name", None) is not None or names != tuple(range(len(names))):
+        return False
+    if len(domain.names) == 1 and set(names) == set(values := domain.attributes[0].values) and names != tuple(values):
+        raise InputError(
+            "counts",
+            "are named 0, 1, …, and so are the values, in another order",
+            bound="counts whose index is named like the attribute, or an array in the order of the values",
+            remedy="name the index with rename_axis(), or drop it with to_numpy()",
+        )
+    return not any(each.numeric for each in domain.attributes)
 
 
 def _levels(domain: Domain, counts: Any) -> list[int]:
@@ -122,12 +141,13 @@ def _levels(domain: Domain, counts: Any) -> list[int]:
     return [names.index(name) for name in domain.names]
 
 
-def _order_by_name(domain: Domain, counts: list[tuple[Any, Any]], levels: list[int]) -> list[Any]:
+def _order_by_name(domain: Domain, names: Sequence[Any], counts: Sequence[Any], levels: list[int]) -> list[Any]:
     if len(counts) != domain.size:
-        bound = f"a count for each of the {domain.size} values, 0 for a value that no record has"
-        raise InputError("counts", "have the wrong length", value=len(counts), bound=bound)
+        bound = f"a count for each of the {domain.size} values"
+        remedy = "add 0 for each value that no record has, with reindex(values, fill_value=0)"
+        raise InputError("counts", "have the wrong length", value=len(counts), bound=bound, remedy=remedy)
     found: list[Any] = [None] * domain.size
-    for name, count in counts:
+    for name, count in zip(names, counts, strict=True):
         entries = name if isinstance(name, tuple) else (name,)
         ordered = tuple(entries[level] for level in levels) if len(entries) == len(levels) else entries
         place = find_position(domain, ordered, "counts")

@@ -48,6 +48,8 @@ class Description:
         rehearsal: whether this release is a rehearsal, whose noise came from a given generator and protects nothing.
         remarks: further facts for the reader, such as exact answers.
         entry: the number of the ledger entry, which consists of random digits; None if no ledger was charged.
+        rows_per_person: the largest number of rows of one person.
+        people_checked: whether the rows of each person were counted; if not, the number is as declared.
 
     >>> from mechdesign.tables import Domain, Histogram, Policy
     >>> Histogram().release([0, 2], Policy.full(Domain({"floor": range(4)})), epsilon=2).description.spent
@@ -66,6 +68,8 @@ class Description:
     rehearsal: bool
     remarks: tuple[str, ...] = ()
     entry: str | None = None
+    rows_per_person: int = 1
+    people_checked: bool = False
 
     @property
     def is_spent(self) -> str:
@@ -77,7 +81,7 @@ class Description:
         """
         if self.rehearsal or not (self.epsilon or self.rho):
             return "Nothing is spent"
-        return f"{self.spent} is spent"
+        return f"{self.spent_per_person} is spent"
 
     @property
     def spent(self) -> str:
@@ -86,9 +90,39 @@ class Description:
         >>> exact_text(Fraction(1, 2))
         '0.5'
         """
+        return self._cost(1)
+
+    @property
+    def spent_per_person(self) -> str:
+        """Return the cost for all rows of a person as a string, k·ε or k²·ρ; a ledger is charged this cost.
+
+        >>> from mechdesign.tables import Domain, Histogram, Policy
+        >>> policy = Policy.full(Domain({"floor": range(4)}))
+        >>> Histogram().release([0, 2], policy, rho=2, rows_per_person=3).description.spent_per_person
+        'ρ = 18'
+        """
+        return self._cost(self.rows_per_person)
+
+    @property
+    def people(self) -> str:
+        """Return sentences on the rows of a person and, if there may be several, on what they cost together.
+
+        >>> from mechdesign.tables import Domain, Histogram, Policy
+        >>> policy = Policy.full(Domain({"floor": range(4)}))
+        >>> release = Histogram().release([0, 2, 2], policy, epsilon=1, person=["a", "b", "b"], rows_per_person=2)
+        >>> print(release.description.people)
+        At most 2 rows per person, checked by their keys. ε = 1 per row is ε = 2 per person.
+        """
+        how = "checked by their keys" if self.people_checked else "as declared"
+        if self.rows_per_person == 1:
+            return f"One row per person, {how}."
+        cost = f" {self.spent} per row is {self.spent_per_person} per person." if self.epsilon or self.rho else ""
+        return f"At most {self.rows_per_person:,} rows per person, {how}.{cost}"
+
+    def _cost(self, rows: int) -> str:
         if self.epsilon is not None:
-            return f"ε = {exact_text(self.epsilon)}"
-        return f"ρ = {exact_text(self.rho or Fraction(0))}"
+            return f"ε = {exact_text(self.epsilon * rows)}"
+        return f"ρ = {exact_text((self.rho or Fraction(0)) * rows**2)}"
 
 
 # Answers that a notebook shows.
@@ -136,7 +170,12 @@ class Release:
 
     def _repr_html_(self) -> str:
         spent = self.description.spent if self.description.epsilon or self.description.rho else "nothing"
-        facts = [("policy", self.description.policy), ("spent", spent), ("answers", f"{len(self):,}")]
+        facts = [
+            ("policy", self.description.policy),
+            ("spent", spent),
+            ("people", self.description.people),
+            ("answers", f"{len(self):,}"),
+        ]
         shown = min(len(self), _MOST_DISPLAYED)
         for index in range(shown):
             label = ", ".join(str(column[index]) for column in self.labels.values())
@@ -242,6 +281,9 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     parameters: dict[str, Any]
     answers_sha256: str
     definition: str
+    rows_per_person: int
+    people_checked: bool
+    spent_per_person: str
     entry: str | None = None
 
 
@@ -296,5 +338,8 @@ def write_answers(release: Release, folder: Path) -> None:
         parameters=release._parameters(),
         answers_sha256=digest.hexdigest(),
         entry=described.entry,
+        rows_per_person=described.rows_per_person,
+        people_checked=described.people_checked,
+        spent_per_person=described.spent_per_person,
     )
     write_file(folder / HEADER, [msgspec.json.format(msgspec.json.encode(header), indent=2), b"\n"])

@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers, as_amounts, as_array, as_indices, read_only
+from mechdesign.base._arrays import Floats, Integers, as_amounts, as_indices, read_only
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import Labels, named, unless_numbers
 from mechdesign.certify._exact import float_up
 from mechdesign.certify._exponential import ln_upper
 from mechdesign.graphs._exposure import degree_of_protection, hull_level
@@ -34,7 +35,7 @@ from mechdesign.graphs._geometry._hull import SensitivityHull
 from mechdesign.mechanisms._knorm import KNormMechanism
 from mechdesign.model._channel import Channel
 from mechdesign.model._markov import MarkovChain, VaryingChain
-from mechdesign.model._prior import Prior
+from mechdesign.model._prior import Prior, as_prior
 from mechdesign.traces._composition import stages_of
 from mechdesign.traces._hmm import Transition, as_chain, as_initial, backward, forward
 from mechdesign.traces._stage import Release, Stage
@@ -103,7 +104,7 @@ class Beliefs:
             The errors, shape (T,).
         """
         estimates = expected_error(self._choose_beliefs(which), distance)[1]
-        found: Floats = as_array(distance, "distance", np.float64)[estimates, self._truth(truth)]
+        found: Floats = named(distance, "distance", (), (), np.float64)[estimates, self._truth(truth)]
         return found
 
     def _choose_beliefs(self, which: str) -> Floats:
@@ -134,7 +135,7 @@ class Adversary:
     def __init__(self, transition: Transition, initial: Prior | ArrayLike) -> None:
         chain = as_chain(transition)
         object.__setattr__(self, "transition", chain)
-        object.__setattr__(self, "initial", as_initial(initial, chain.size))
+        object.__setattr__(self, "initial", as_initial(initial, chain.size, chain.names or None))
 
     @in_own_arithmetic
     def watch(self, releases: Sequence[Release]) -> Beliefs:
@@ -152,8 +153,10 @@ class Adversary:
                 model.
         """
         observed = _by_time(releases, self.transition.size)
-        filtered = forward(self.initial, self.transition, observed, path="releases")
-        smoothed = backward(filtered, self.transition, observed)
+        labels = releases[0].stage.domain.labels if releases else self.transition.names
+        chain = self.transition.arranged(labels, "transition")
+        filtered = forward(as_prior(self.initial, "initial", labels), chain, observed, path="releases")
+        smoothed = backward(filtered, chain, observed)
         arrays = (filtered.priors, filtered.posteriors, smoothed, filtered.log_evidence)
         return Beliefs(*map(read_only, arrays))
 
@@ -174,7 +177,7 @@ def expected_error(beliefs: ArrayLike, distance: ArrayLike) -> tuple[Floats, Int
     (array([0.25]), array([0]))
     """
     rows = as_amounts(beliefs, "beliefs", "(T, n)", "a probability")
-    error = as_amounts(distance, "distance", "(k, n)")
+    error = as_amounts(distance, "distance", "(k, n)", rows=(), columns=())
     if error.shape[1] != rows.shape[1] or error.shape[0] == 0:
         raise InputError("distance", "does not match the beliefs", value=error.shape, bound=f"(k, {rows.shape[1]})")
     expected = rows @ error.T
@@ -333,7 +336,7 @@ def adversarial_privacy(channel: Channel, belief: Prior | ArrayLike) -> Adversar
     (Fraction(3, 2), 0.405465)
     """
     require_kind(channel, Channel, "channel", "a Channel")
-    return _least(channel.numerators, _exact(_belief(belief, len(channel.numerators))))
+    return _least(channel.numerators, _exact(_belief(belief, len(channel.numerators), unless_numbers(channel.secrets))))
 
 
 @in_own_arithmetic
@@ -364,7 +367,7 @@ def adversarial_level(stage: Stage, belief: Prior | ArrayLike) -> float:
     0.3318
     """
     require_kind(stage, Stage, "stage", "a Stage")
-    weights = _belief(belief, stage.domain.size)
+    weights = _belief(belief, stage.domain.size, stage.domain.labels)
     possible = np.flatnonzero(stage.surrogates >= 0)
     members = [Fraction(0)] * len(stage.members)
     parts = _exact(weights)
@@ -411,12 +414,8 @@ def _exact(weights: Floats) -> list[Fraction]:
     return [Fraction(weight) for weight in weights.tolist()]
 
 
-def _belief(belief: Prior | ArrayLike, n: int) -> Floats:
-    try:
-        weights: Floats = Prior(as_array(belief, "prior")).probabilities
-    except InputError as error:
-        place = "belief" + error.path.removeprefix("prior")
-        raise InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy) from error
+def _belief(belief: Prior | ArrayLike, n: int, labels: Labels) -> Floats:
+    weights = as_prior(belief, "belief", labels).probabilities
     if len(weights) != n:
         raise InputError("belief", "has the wrong length", value=len(weights), bound=f"{n} states")
     return weights

@@ -20,11 +20,12 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, as_array, as_floats, read_only, require
+from mechdesign.base._arrays import Floats, as_floats, read_only, require
 from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import Labels, named
 from mechdesign.model._markov import MarkovChain, VaryingChain
-from mechdesign.model._prior import Prior
+from mechdesign.model._prior import Prior, as_prior
 
 # Terms below 2e-308 underflow. For sums above this bound, the loss of such terms is negligible.
 _SAFE_SUM = 1e-250
@@ -78,7 +79,7 @@ def forward(
         InputError: An observation is impossible given the earlier observations; the path of the error is ``path[t]``.
     """
     chain = as_chain(transition)
-    log_prior = logarithm(as_initial(initial, chain.size).probabilities)
+    log_prior = logarithm(as_initial(initial, chain.size, chain.names or None).probabilities)
     observed = _as_log_likelihoods(log_likelihoods, chain.size)
     shape = observed.shape
     priors, posteriors, evidence = np.empty(shape), np.empty(shape), np.empty(shape[0])
@@ -148,19 +149,16 @@ def as_chain(transition: Transition) -> MarkovChain | VaryingChain:
         return transition
     several = isinstance(transition, Sequence) and any(isinstance(each, MarkovChain) for each in transition)
     try:
-        if several or np.ndim(as_array(transition, "matrix")) == 3:
+        if several or np.ndim(named(transition, "matrix")) == 3:
             return VaryingChain.of(transition)  # type: ignore[arg-type]
-        return MarkovChain(as_array(transition, "matrix"))
+        return MarkovChain(transition)  # type: ignore[arg-type]
     except InputError as error:
         raise rename_path(error, "transition", error.path.split("[")[0]) from error
 
 
-def as_initial(initial: Prior | ArrayLike, n: int) -> Prior:
-    """Return a checked distribution over n states."""
-    try:
-        prior = initial if isinstance(initial, Prior) else Prior(as_array(initial, "prior"))
-    except InputError as error:
-        raise rename_path(error, "initial", "prior") from error
+def as_initial(initial: Prior | ArrayLike, n: int, labels: Labels | None) -> Prior:
+    """Return a checked distribution over n states, in the order of labels; None keeps its names."""
+    prior = as_prior(initial, "initial", labels)
     if len(prior) != n:
         raise InputError("initial", "has the wrong number of states", value=len(prior), bound=f"{n} states")
     return prior

@@ -309,7 +309,7 @@ def _estimate_bytes(fitted: Fitted) -> int:
 def _cost(cost: ArrayLike | None, domain: Domain) -> Floats:
     if cost is None:
         return read_only(distances.euclidean(domain))
-    costs = as_amounts(cost, "cost", "(n, n)")
+    costs = as_amounts(cost, "cost", "(n, n)", rows=domain.labels, columns=domain.labels)
     if costs.shape != (domain.size, domain.size):
         raise InputError(
             "cost", "does not match the domain", value=costs.shape, bound=f"({domain.size}, {domain.size})"

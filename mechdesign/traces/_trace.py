@@ -157,7 +157,8 @@ class Trace:
             raise InputError(
                 "transition", "has the wrong number of states", value=chain.size, bound=f"{domain.size} states"
             )
-        self._start(planner, positive(epsilon, "epsilon"), chain, as_initial(initial, domain.size), rng)
+        chain, first = chain.arranged(domain.labels, "transition"), as_initial(initial, domain.size, domain.labels)
+        self._start(planner, positive(epsilon, "epsilon"), chain, first, rng)
         if callable(mechanism):
             # A function that fails is refused before any state is read; its first stage is kept.
             self.table(1)
@@ -364,7 +365,7 @@ class Trace:
         Returns:
             The new trace.
         """
-        start = self._initial if initial is None else as_initial(initial, self.domain.size)
+        start = self._initial if initial is None else as_initial(initial, self.domain.size, self.domain.labels)
         again = type(self).__new__(type(self))
         again._ledger = self._ledger
         again._start(self._planner, self._epsilon, self._chain, start, rng)

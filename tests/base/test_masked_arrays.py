@@ -12,7 +12,6 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign import tables as blowfish
-from mechdesign.base._arrays import as_array
 from mechdesign.base._check import require_unmasked
 from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
@@ -107,6 +106,5 @@ def test_what_is_found_at_any_depth_is_refused_and_nothing_else() -> None:
             require_unmasked(value, "value")
     for value in (None, "masked", [1, "a", None], np.eye(2), {"a": [()]}, np.array([None, 1], dtype=object)):
         require_unmasked(value, "value")
-    assert as_array([1, 2], "value", np.float64).tolist() == [1.0, 2.0]
     # Filled or left out, the values are what somebody said they are.
     assert md.Prior.from_counts(numbers.compressed()).probabilities.tolist() == [1 / 3, 2 / 3]

@@ -17,6 +17,7 @@ from mechdesign.errors import ExportError
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes and owners are those of POSIX")
 
 TABLE = """
+table.person = false
 domain.attributes.a = { values = ["x", "y"] }
 policy.kind = "full"
 release = { kind = "histogram", epsilon = 1 }

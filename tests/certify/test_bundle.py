@@ -281,10 +281,10 @@ def test_what_an_archive_unpacks_to_is_limited_altogether(monkeypatch: pytest.Mo
     tracemalloc.stop()
 
 
-def test_the_limits_are_4_gib_for_an_array_and_256_mib_or_a_hundredfold_for_all() -> None:
-    for size in (0, 2**28 // 100):
-        assert _archive._limit_total(size) == 2**28
-    assert _archive._limit_total(2**28) == 100 * 2**28
+def test_the_limits_are_4_gib_for_an_array_and_1_gib_or_a_hundredfold_for_all() -> None:
+    for size in (0, 2**30 // 100):
+        assert _archive.max_unpacked_bytes(size) == 2**30
+    assert _archive.max_unpacked_bytes(2**30) == 100 * 2**30
     for size, reason in ((2**32, "is truncated"), (2**32 + 1, "claims the shape")):
         header = entry("|u1", f"({size},)", b"")
         with pytest.raises(CertificateError, match=reason):

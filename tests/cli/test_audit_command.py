@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +35,7 @@ def _files() -> None:
     np.savetxt("points.csv", DOMAIN.points, delimiter=",")
     np.savetxt("D.csv", DISTANCE, delimiter=",", fmt="%.17g")
     write("0,1\n1,2\n3,4\n4,5\n", "edges.csv")
-    write("place,probability\n" + "".join(f"{i},{i + 1}\n" for i in range(6)), "prior.csv")
+    write("label,weight\n" + "".join(f"{i},{i + 1}\n" for i in range(6)), "prior.csv")
     write(SPEC, "spec.toml")
     write("0.75,0.25\n0.25,0.75\n", "r.csv")
 
@@ -91,12 +93,12 @@ def test_wrong_usage() -> None:
             "audit laplace.csv --distance hamming --epsilon much": "--epsilon: is not a number",
             "audit none.csv --distance hamming": "none.csv: cannot be opened",
             f"audit {cost}": "cost: does not match the channel",
-            "audit laplace.csv --graph D.csv": "is not a list of edges",
+            "audit laplace.csv --graph D.csv": "D.csv, line 1: is not an edge; found 6",
             "audit r.csv --spec spec.toml": "another number of secrets; found 6; must be 2",
             "audit r.csv --points one.csv --distance euclidean": "does not have a place for each row of the channel",
-            "audit r.csv --points two.csv --distance euclidean": "two.csv, line 1: is a header",
+            "audit r.csv --points two.csv --distance euclidean": "two.csv, line 1: holds texts",
             "audit r.csv --points degrees.csv --distance haversine": "ive --spec",
-            "audit percent.csv --distance hamming": "found 100;",
+            "audit percent.csv --distance hamming": "does not sum to 1",
             "audit logarithms.csv --distance hamming": "logarithms",
         }
     )
@@ -109,3 +111,104 @@ def test_places_in_a_file_lie_on_a_plane_in_the_unit_of_the_file() -> None:
     write("0,0\n1,0\n", "two.csv")
     said = well("audit", "r.csv", "--distance", "euclidean", "--points", "two.csv").stderr
     assert "in the unit of the coordinates in two.csv" in flat(said).lower()
+
+
+# --- names ---
+
+TOWNS = ["home", "work", "gym", "pub"]
+AT = dict(zip(TOWNS, (0, 1, 5, 9), strict=True))
+TOWN = """domain.labels = ["home", "work", "gym", "pub"]
+prior.uniform = true
+cost.matrix = { path = "asked.csv", header = true, index = true }
+privacy = [{ kind = "metric", epsilon = 1, matrix = { path = "asked.csv", header = true, index = true } }]
+"""
+
+
+def write_named(name: str, rows: list[str], columns: list[str], entry: Callable[[str, str], object]) -> None:
+    lines = [["", *columns], *([row, *(str(entry(row, column)) for column in columns)] for row in rows)]
+    write("".join(",".join(line) + "\n" for line in lines), name)
+
+
+def apart(one: str, other: str) -> int:
+    return abs(AT[one] - AT[other])
+
+
+@pytest.fixture
+def town() -> None:
+    write_named("asked.csv", TOWNS, TOWNS, apart)
+    write_named("sorted.csv", sorted(TOWNS), sorted(TOWNS), apart)
+    write_named("turned.csv", TOWNS[::-1], sorted(TOWNS), apart)
+    write(TOWN, "town.toml")
+    md.save(md.read_spec("town.toml").design(), "town", report=False)
+
+
+@pytest.mark.usefixtures("town")
+def test_named_distances_are_matched_with_the_labels_of_the_channel() -> None:
+    wanted = audited("town", "asked.csv")
+    assert wanted["epsilon"] == pytest.approx(1, abs=1e-6)
+    matrix = dict(zip(TOWNS, md.Channel.load("town").matrix.tolist(), strict=True))
+    write_named("channel.csv", sorted(TOWNS), TOWNS[::-1], lambda row, answer: matrix[row][TOWNS.index(answer)])
+    for channel in ("town", "town/channel.csv", "town/channel.npz", "channel.csv"):
+        for distance in ("asked.csv", "sorted.csv", "turned.csv"):
+            found = audited(channel, distance, "--cost", distance)
+            for key in ("epsilon", "cost"):
+                assert found[key] == pytest.approx(wanted[key], rel=1e-12), (channel, distance, key)
+    by_labels = audited("channel.csv", "sorted.csv", "--spec", "town.toml")
+    assert by_labels["cost"] == pytest.approx(wanted["cost"], rel=1e-12)
+    # Names that are skipped leave the positions, which are those of other places.
+    assert audited("town", "sorted.csv", names=("--header", "ignore", "--index", "ignore"))["epsilon"] > 1.5
+
+
+NAMED = ("--header", "--index")
+
+
+def audited(channel: str, distance: str, *more: str, names: tuple[str, ...] = NAMED) -> dict[str, Any]:
+    return json.loads(well("audit", channel, "--distance", distance, *more, *names, "--json", "--no-optimum").stdout)
+
+
+@pytest.mark.usefixtures("town")
+def test_other_names_are_refused() -> None:
+    AT["bar"] = 9
+    write_named("foreign.csv", ["bar", *TOWNS[:3]], ["bar", *TOWNS[:3]], apart)
+    write_named("twice.csv", ["gym", *TOWNS[:3]], TOWNS, apart)
+    write_named("fewer.csv", TOWNS[:3], TOWNS[:3], apart)
+    write("label,x,y\nhome,0,0\nwork,1,0\ngym,5,0\npool,9,0\n", "places.csv")
+    given = "--header --index --no-optimum"
+    assert_wrong_usage(
+        {
+            f"audit town --distance foreign.csv {given}": "has a name that is no label; must be labels",
+            f"audit town --distance twice.csv {given}": "has a name more than once; found 'gym'",
+            f"audit town --distance fewer.csv {given}": "lacks a label; found 'pub'",
+            f"audit town --distance hamming --cost foreign.csv {given}": "has a name that is no label",
+            f"audit town --distance euclidean --points places.csv {given}": "has a name that is no label",
+            "audit town --distance sorted.csv --header": "sorted.csv, line 2: begins with a text",
+            "audit town --distance sorted.csv --index": "sorted.csv, line 1: holds texts",
+            "audit town --distance sorted.csv --header --index ignore": "but its rows have none",
+            "audit town --distance sorted.csv --header ignore --index": "but its columns have none",
+            "audit town --distance sorted.csv --header maybe": "'maybe' is not one of",
+            f"audit laplace.npy --distance sorted.csv {given}": "has a name that is no label",
+            "audit foreign.csv --spec town.toml --header --index --weights": "has a name that is no label",
+        }
+    )
+
+
+FRACTIONS = {
+    "1/2,1/2\n1/3,2/3\n": "line 1, field 1: is not a number; must be a decimal number. Write decimals",
+    "50%,50%\n25%,75%\n": "line 1, field 1: is not a number; must be a decimal number. Write decimals",
+    "0.5,0.5,\n0.25,0.75,\n": "line 1, field 3: is empty; must be a decimal number. Remove the delimiter",
+    "[[0.5, 0.5], [0.25, 0.75]]\n": "line 1, field 1: is not a number",
+    "0.5,0.5\n1/4,3/4\n": "line 2, field 1: is not a number",
+    "0.5 0.5\n0.25 0.75\n": "pd.read_csv(",
+    "0,5;0,5\n0,25;0,75\n": "pd.read_csv(",
+}
+
+
+def test_what_is_no_decimal_number_is_refused_by_its_field_and_fractions_are_exact_beside_labels() -> None:
+    for text, words in FRACTIONS.items():
+        write(text, "c.csv")
+        assert_wrong_usage({"audit c.csv --distance hamming": words})
+        with pytest.raises(md.errors.InputError) as caught:
+            md.data.read_matrix("c.csv")
+        assert "header" not in str(caught.value).replace("has a header line that begins", "")
+    write("secret,yes,no\nyes,1/3,2/3\nno,2/3,1/3\n", "c.csv")
+    assert audited("c.csv", "hamming", names=())["epsilon"] == pytest.approx(math.log(2), abs=1e-15)

@@ -147,7 +147,8 @@ def test_wrong_specifications_are_told_before_their_folder_and_reach_no_solver(
     write("other things", "full/of.txt")
     write("", "below/other.v2.toml")
     write(
-        'domain.attributes.age = { range = [0, 9] }\npolicy.kind = "full"\nrelease = { kind = "cdf", epsilon = 1 }\n',
+        "table.person = false\ndomain.attributes.age = { range = [0, 9] }\n"
+        'policy.kind = "full"\nrelease = { kind = "cdf", epsilon = 1 }\n',
         "ages.toml",
     )
     write("age\n1\n", "ages.csv")

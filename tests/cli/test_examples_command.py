@@ -36,7 +36,7 @@ def test_examples_need_no_other_data(name: str) -> None:
         assert given.policy.graph.number_of_edges() > 0
     if example.trace:
         Path("t.csv").write_text(run("examples", example.trace).stdout)
-        assert len(given.states("t.csv")) == 12
+        assert len(given.steps("t.csv").states) == 12
         assert given.release_settings.table.mechanism == "planar-isotropic"
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sparse
-from cli_examples import assert_wrong_usage, well, write
+from cli_examples import assert_wrong_usage, flat, well, write
 
+import mechdesign as md
 from mechdesign import leakage
 from mechdesign.cli._console import at_most
-from mechdesign.data._chain_counts import CHAIN_COUNTS, counts_file
-from mechdesign.model._markov import MarkovChain
 
 # The formulas hold for any two matrices, also for those that no chain has.
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
@@ -28,7 +27,7 @@ def _files(_in_an_empty_folder: None) -> None:
     np.savetxt("B.csv", MILD, delimiter=",")
     np.save("F.npy", OTHER)
     sparse.save_npz("S.npz", sparse.csr_array(OTHER))
-    write("# identity\n1;0\n\n0;1\n", "I.csv")
+    write("1,0\n0,1\n", "I.csv")
 
 
 # --- leakage ---
@@ -77,14 +76,6 @@ def test_directions_are_told_apart() -> None:
     for line in ("leakage B.csv --epsilon 0.1 --steps 4", "budget --alpha 1 --backward B.csv --steps 4"):
         said = well(*line.split(), "--forward", "F.npy").stderr
         assert said.count("cannot both be correlations of one chain") == 1
-    # A matrix of the other direction is told of.
-    chain = MarkovChain.from_traces([[0, 1, 1, 0, 1, 0, 0, 1]], n=2)
-    content = {"forward.csv": b"0.25,0.75\n0.5,0.5\n", "backward.csv": b"0.3,0.7\n0.6,0.4\n"}
-    for name, data in {**content, CHAIN_COUNTS: counts_file(chain, content)}.items():
-        Path(name).write_bytes(data)
-    words = "is the forward matrix of its chain, but is used as the backward matrix"
-    for name, told in (("forward.csv", True), ("backward.csv", False)):
-        assert (words in well("leakage", name, "--epsilon", "0.1", "--steps", "2").stderr) == told
 
 
 # --- budgets ---
@@ -115,6 +106,55 @@ def test_budgets_of_zero_are_warned_of() -> None:
     assert said.count("warning: no positive budget is possible in the 2 releases") == 1
 
 
+# --- rows of zeros ---
+
+
+def test_a_row_of_zeros_may_be_any_row_and_is_counted() -> None:
+    matrix = np.array([[0.5, 0.3, 0.2], [0, 0, 0], [0.1, 0.8, 0.1]])
+    np.savetxt("Z.csv", matrix, delimiter=",")
+    np.save("Z.npy", matrix)
+    sparse.save_npz("Z.npz", sparse.csr_array(matrix))
+    for name in ("Z.csv", "Z.npy", "Z.npz"):
+        found = well("leakage", name, "--epsilon", "0.1", "--steps", "2", "--json")
+        assert f"{name}: 1 of 3 rows are zeros, so they are unknown and may be any row" in flat(found.stderr)
+        expected = 0.1 + np.log1p(0.9 * np.expm1(0.1))
+        assert json.loads(found.stdout)["facts"]["largest"] == pytest.approx(expected, rel=1e-14)
+        found = well("budget", "--alpha", "1", "--forward", name, "--json")
+        assert "1 of 3 rows are zeros" in flat(found.stderr)
+        assert json.loads(found.stdout)["constant"] == leakage.constant_budget(1.0, forward=matrix)
+    assert "rows are zeros" not in well("leakage", "B.csv", "--epsilon", "0.1", "--steps", "2").stderr
+
+
+def test_names_of_both_directions_are_matched() -> None:
+    forward = np.array([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.25, 0.25, 0.5]])
+    chain = md.MarkovChain(forward)
+    backward = chain.reverse(chain.stationary()).matrix
+    order = [2, 0, 1]
+    for name, matrix, places in (("b.csv", backward, [0, 1, 2]), ("f.csv", forward, order)):
+        lines = ["," + ",".join("abc"[place] for place in places)]
+        lines += ["abc"[row] + "," + ",".join(map(repr, matrix[row, places].tolist())) for row in places]
+        write("\n".join(lines) + "\n", name)
+    line = (
+        "leakage",
+        "b.csv",
+        "--epsilon",
+        "0.1",
+        "--steps",
+        "3",
+        "--forward",
+        "f.csv",
+        "--header",
+        "--index",
+        "--json",
+    )
+    found = well(*line)
+    assert "warning" not in found.stderr
+    expected = leakage.temporal([0.1] * 3, backward, forward)
+    np.testing.assert_allclose(json.loads(found.stdout)["temporal"], expected, rtol=1e-14)
+    write(Path("f.csv").read_text().replace("a", "d"), "f.csv")
+    assert_wrong_usage({" ".join(line): "forward (f.csv)"})
+
+
 # --- wrong usage ---
 
 
@@ -124,6 +164,9 @@ def test_wrong_usage() -> None:
         "text.csv": "a,b\n0.5,0.5\n",
         "ragged.csv": "0.5,0.5\n1\n",
         "empty.csv": "\n",
+        "zeros.csv": "0,0\n0,0\n",
+        "half.csv": "0.5,0.25\n0,0\n",
+        "word.csv": "0.5,0.5\nany\n",
         "three.csv": "1,0,0\n0,1,0\n0,0,1\n",
         "x.npy": "junk",
         "x.npz": "PK\x03\x04junk",
@@ -137,22 +180,25 @@ def test_wrong_usage() -> None:
             "leakage B.csv --epsilon 1 --budgets b.csv": "give either --budgets or",
             "leakage B.csv --epsilon -1 --steps 2": "--epsilon: is not accepted; found -1.0",
             "leakage B.csv --epsilon nan --steps 2": "--epsilon: is not accepted; found nan",
-            f"leakage bad.csv {many}": "backward (bad.csv)[0]: does not sum to 1; found 0.9",
-            f"leakage B.csv --forward bad.csv {many}": "forward (bad.csv)[0]: does not sum to 1; found 0.9",
+            f"leakage bad.csv {many}": "backward (bad.csv)[0]: does not sum to 1; must be",
+            f"leakage B.csv --forward bad.csv {many}": "forward (bad.csv)[0]: does not sum to 1; must be",
             f"leakage B.csv --forward three.csv {many}": "another number of states",
-            f"leakage text.csv {many}": "text.csv, line 1: is a header; found 2 texts",
+            f"leakage zeros.csv {many}": "backward (zeros.csv): has no known row",
+            f"leakage half.csv {many}": "backward (half.csv)[0]: does not sum to 1; must be",
+            f"leakage word.csv {many}": "word.csv, line 2",
+            f"leakage text.csv {many}": "text.csv, line 1: holds texts",
             f"leakage ragged.csv {many}": "ragged.csv, line 2: has the wrong number of fields",
-            f"leakage empty.csv {many}": "empty.csv: is empty; must be at least one line of numbers",
+            f"leakage empty.csv {many}": "empty.csv: contains no numbers",
             f"leakage none.csv {many}": "none.csv: cannot be opened (No such file or directory)",
             f"leakage . {many}": "cannot be opened (Is a directory)",
-            f"leakage x.npy {many}": "x.npy: is not a NumPy file",
-            f"leakage x.npz {many}": "x.npz: is not a sparse matrix of SciPy",
+            f"leakage x.npy {many}": "x.npy: is damaged",
+            f"leakage x.npz {many}": "x.npz: is damaged",
             f"leakage B.csv {many} --plot p.xyz": "--plot: has an unknown suffix; found 'p.xyz'",
             f"leakage B.csv {many} -o a.svg --plot ./a.svg": "--plot: is the file of --output",
             f"leakage B.csv {many} -o B.csv/t.csv": "cannot be",
             f"leakage B.csv {many} -o .": "could not be written",
             f"leakage B.csv {many} --window 3": "--window: is too large",
-            "leakage B.csv --budgets B.csv": "wrong header",
+            "leakage B.csv --budgets B.csv": "B.csv, line 1",
             "budget --alpha 0 --backward B.csv": "alpha: leaves no budget; found 0.0",
             "budget --alpha 1 -o b.csv": "give --steps",
             "budget --alpha 1 --steps 2 -o no/b.csv": "could not be written",

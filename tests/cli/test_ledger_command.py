@@ -18,7 +18,8 @@ from mechdesign.errors import InputError, LedgerError
 from mechdesign.leakage.accounting import begin_ledger, check_folders
 
 TABLE = "age\n3\n4\n"
-SPECIFICATION = """domain.attributes.age = {{ range = [0, 9] }}
+SPECIFICATION = """table.person = false
+domain.attributes.age = {{ range = [0, 9] }}
 policy.kind = "full"
 release = {{ kind = "histogram", epsilon = 1 }}
 ledger = {{ path = "{path}"{budget} }}
@@ -180,7 +181,7 @@ def test_a_trace_repeats_the_numbers_of_its_steps() -> None:
         'release = { transition = { neighbours = 8 } }\nledger = { path = "l.json", epsilon = 5 }\n'
     )
     Path("s.toml").write_text(specification)
-    Path("t.csv").write_text("0\n1\n1\n")
+    Path("t.csv").write_text("state\n0\n1\n1\n")
     well("release", "s.toml", "t.csv", "-o", "out")
     entries = md.Ledger(path="l.json").entries
     assert json.loads(Path("out/release.json").read_text())["entries"] == [entry.number for entry in entries]

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("blank_pictures")
 def _files(_in_an_empty_folder: None) -> None:
     write(SPECIFICATION, "a.toml")
     write(WALK, "walk.toml")
-    write("0\n1\n4\n", "t.csv")
+    write("state\n0\n1\n4\n", "t.csv")
 
 
 def release(*more: object) -> Result:
@@ -73,7 +73,7 @@ def test_from_python_designs_are_replaced_unless_told_otherwise() -> None:
 def test_files_that_belong_together_are_never_written_over() -> None:
     md.save(md.read_spec("a.toml").design(), "d", report=False)
     write("0.8,0.2\n0.1,0.9\n", "B.csv")
-    for name in ("forward.csv", "chain-counts.json"):
+    for name in ("forward.csv", "states.csv"):
         write("kept", f"chain/{name}")
     lines = (
         "inspect d --report d/certificate.json",

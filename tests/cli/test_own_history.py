@@ -44,6 +44,7 @@ def table(steps: list[int], user: str = "ann", start: int = START) -> str:
 def text(prior: str, transition: str, more: str = "", privacy: str = "blocks = 3", before: str = "") -> str:
     smoothing = "" if "uniform" in prior or "probabilities" in prior else "smoothing = 1"
     return f"""
+    files.time_format = "unix"
     {before}
     [domain]
     grid = {{ columns = 3, rows = 2, south = 50.0, north = 50.02, west = 8.0, east = 8.03 }}
@@ -85,11 +86,11 @@ ESTIMATED = "estimated = true, smoothing = 1"
 COUNTED = [
     (TIMED, WALK, "", "blocks = 3"),
     (TIMED, ESTIMATED, "", "blocks = 3"),
-    (PUBLIC, TIMED, "", "blocks = 3"),
-    (PUBLIC, f"{TIMED}, every = '10 min', gap = '1 h'", 'every = "10 min"', "blocks = 3"),
+    (PUBLIC, f"{TIMED}, smoothing = 1", "", "blocks = 3"),
+    (PUBLIC, f"{TIMED}, smoothing = 1, every = '10 min', gap = '1 h'", 'every = "10 min"', "blocks = 3"),
     (PUBLIC, WALK, f"initial = {{ {TIMED}, smoothing = 1 }}", "blocks = 3"),
     (PUBLIC, WALK, "", f"transitions = {{ {TIMED} }}"),
-    ('csv = { path = "n.csv", column = "n" }', WALK, "", "blocks = 3"),
+    ('csv = { path = "n.csv", column = "n", label = false }', WALK, "", "blocks = 3"),
     (PUBLIC, 'path = "chain/forward.csv"', "", "blocks = 3"),
     (PUBLIC, 'path = "P.csv"', "", "blocks = 3"),
     (PUBLIC, 'paths = ["chain/forward.csv", "chain/forward.csv"], by = "step"', "", "blocks = 3"),

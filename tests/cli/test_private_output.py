@@ -40,7 +40,7 @@ def modes(folder: str) -> set[int]:
 @pytest.mark.parametrize("umask", [0o000, 0o077], ids=oct)
 def test_true_states_and_chains_are_their_owners_alone(umask: int) -> None:
     write(_TRACE)
-    write("1\n2\n", "t.csv")
+    write("state\n1\n2\n", "t.csv")
     release = ("release", "s.toml", "t.csv", "-o", "out", "--truth", "in/mine", "--seed", 1)
     before = os.umask(umask)
     try:

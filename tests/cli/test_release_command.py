@@ -47,7 +47,7 @@ transition = { neighbours = 8 }
 """
 LP = SPECIFICATION + 'mechanism = "lp"\n'
 LEDGER = '[ledger]\npath = "ledger.json"\nepsilon = 100\n'
-WALK = "0\n1\n6\n6\n11\n"
+WALK = "state\n0\n1\n6\n6\n11\n"
 PUBLIC = ["map.svg", "over-time.svg", "release.json", "released.csv", "report.html", "steps.json"]
 pytestmark = pytest.mark.usefixtures("blank_pictures")
 
@@ -82,7 +82,7 @@ def assert_manifest_holds(names: list[str]) -> None:
 
 def test_a_trace_is_released() -> None:
     result = well("release", *write())
-    assert result.stderr.startswith("note: trace: no times are read: steps are in the order of the file (--time COLUMN")
+    assert result.stderr.startswith("note: trace: no times are read: steps are in the order of the file")
     for words in ("A walk", "5 steps of 16 states, planar-isotropic", "at most", "expects to be off by", "yes"):
         assert words in result.stdout
     assert present() == PUBLIC
@@ -113,7 +113,7 @@ def test_the_command_does_what_the_library_does(mechanism: str) -> None:
     near = (np.maximum(rows, columns) <= 1).astype(float)
     chain = MarkovChain(near / near.sum(axis=1, keepdims=True))
     trace = Trace(domain, graphs.blocks(domain, 2), "0.5", chain, np.full(16, 1 / 16), mechanism, hull="graph", rng=3)
-    expected = [trace.step(int(state)) for state in WALK.split()]
+    expected = [trace.step(int(state)) for state in WALK.split()[1:]]
     assert [int(row["state"]) for row in outputs()] == [release.output for release in expected]
     together = compose(expected)
     for name in ("level", "realised"):
@@ -123,13 +123,13 @@ def test_the_command_does_what_the_library_does(mechanism: str) -> None:
 
 def test_states_that_the_policy_leaves_free_are_said() -> None:
     text = LP.replace("blocks = 2", "edges = [[0, 1], [1, 5]]")
-    shown = well("release", *write(text, "0\n1\n")).stdout
+    shown = well("release", *write(text, "state\n0\n1\n")).stdout
     assert "states revealed for certain" in shown
     assert "13 (2, 3, 4, 6, 7, …), at 2 of 2 steps" in shown
     assert "13 (2, 3, 4, 6, 7, …), at 2 of 2 steps" in Path("released/report.html").read_text()
     assert steps()[0]["certificate"]["revealed"] == [state for state in range(16) if state not in (0, 1, 5)]
     everybody = text.replace('hull = "graph"', 'repaired = "all"')
-    well("release", *write(everybody, "0\n1\n"), "--overwrite")
+    well("release", *write(everybody, "state\n0\n1\n"), "--overwrite")
     assert [step["certificate"]["revealed"] for step in steps()] == [[], []]
     assert "revealed for certain" not in Path("released/report.html").read_text()
 
@@ -145,7 +145,7 @@ def _assert_the_truth_shows_in_outputs_alone(monkeypatch: pytest.MonkeyPatch) ->
     text = SPECIFICATION.replace('hull = "graph"', "delta = 0.3")
     well("release", *write(text), "-o", "one")
     # Many of these states are outside the likeliest set, and released as another one.
-    well("release", *write(text, "15\n15\n0\n12\n3\n"), "-o", "other")
+    well("release", *write(text, "state\n15\n15\n0\n12\n3\n"), "-o", "other")
     assert present("one") == PUBLIC
     assert contents("one") == contents("other")
 
@@ -167,7 +167,7 @@ def test_the_truth_goes_elsewhere() -> None:
     assert present() == PUBLIC
     with Path("mine/true.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [row["state"] for row in rows] == WALK.split()
+    assert [row["state"] for row in rows] == WALK.split()[1:]
     places = Domain.grid(4, 4, 4.0, 4.0).points
     for row, released in zip(rows, outputs(), strict=True):
         apart = np.hypot(*(places[int(row["state"])] - places[int(released["state"])]))
@@ -178,13 +178,13 @@ def test_the_truth_goes_elsewhere() -> None:
 
 
 def test_the_channels_of_all_steps_verify() -> None:
-    well("release", *write(LP, "0\n1\n6\n"), "--channels")
+    well("release", *write(LP, "state\n0\n1\n6\n"), "--channels")
     assert present("released/channels") == [f"step-{step}" for step in range(3)]
     for step in range(3):
         well("verify", f"released/channels/step-{step}")
     assert_wrong_usage({"verify released": "must be one of released/channels/step-0, released"})
     # A shorter run leaves nothing of the one before; nor does one without channels, to which they would not belong.
-    well("release", *write(LP, "0\n1\n"), "--channels", "--overwrite")
+    well("release", *write(LP, "state\n0\n1\n"), "--channels", "--overwrite")
     assert present("released/channels") == ["step-0", "step-1"]
     Path("released/channels/step-0/notes.txt").write_text("mine")
     well("release", "s.toml", "t.csv", "--overwrite")
@@ -246,7 +246,7 @@ def test_an_interrupted_run_never_looks_finished(monkeypatch: pytest.MonkeyPatch
     assert run("release", "s.toml", "t.csv", "-o", "other").exit_code == 130
     assert len(outputs("other")) == 4
     assert not Path("other/release.json").exists()
-    assert run("release", *write(walk="11\n1\n"), "-o", "none").exit_code == 130
+    assert run("release", *write(walk="state\n11\n1\n"), "-o", "none").exit_code == 130
     assert not Path("none").exists()
 
 
@@ -294,7 +294,7 @@ def test_steps_that_were_charged_are_kept_where_a_later_one_fails() -> None:
     text = SPECIFICATION.replace("uniform = true", f"counts = {[1] + [0] * 15}") + LEDGER
     well("release", *write(SPECIFICATION), "--seed", 1)
     # Nobody moves from the first cell to the last one.
-    result = run("release", *write(text, "0\n1\n15\n"))
+    result = run("release", *write(text, "state\n0\n1\n15\n"))
     assert result.exit_code == 2
     assert "step 2: cannot be the true state" in result.stderr
     assert "ε = 1 is spent" in result.stderr
@@ -349,10 +349,11 @@ ONE = f"counts = {[1] + [0] * 15}"
 FLOOR = 'blocks = 2\n[[privacy]]\nkind = "distortion"\nminimum = 0\ndistance = "hamming"'
 GRID = "grid = { columns = 4, rows = 4, width = 4, height = 4 }"
 TRACES = {
-    "number": ("0\n16\n", "number.csv, line 2: is not a secret; found 99"),
-    "word": ("0\nhome\n", "word.csv, line 2: is not a secret; found aaaa"),
-    "outside": ("x,y\n1,1\n9,1\n", "outside.csv, line 3: lies outside the grid; found (9.9, 9.9)"),
-    "empty": ("", "empty.csv: is empty"),
+    "number": ("state\n0\n16\n", "number.csv, line 3, column state: is not a secret; must be"),
+    "word": ("state\n0\nhome\n", "word.csv, line 3, column state: is not a secret; must be"),
+    "outside": ("x,y\n1,1\n9,1\n", "outside.csv, line 3: lies outside the grid; must be"),
+    "empty": ("", "empty.csv, line 1: is blank"),
+    "bare": ("0\n1\n", "bare.csv: has no column of states; must be a column state"),
 }
 WRONG = {
     # Who is at 0 cannot be at 15 in one step; smoothing or a δ would help.
@@ -376,17 +377,16 @@ WRONG = {
 
 
 def test_wrong_usage() -> None:
-    write(walk="0\n15\n")
+    write(walk="state\n0\n15\n")
     lines = {
         "release": "or --example NAME",
         "release s.toml t.csv --seed -1": "--seed",
         "release s.toml none.csv": "cannot be opened",
-        "release s.toml t.csv --delimiter ab": "--delimiter",
     }
     for name, (walk, says) in TRACES.items():
         write_file(walk, f"{name}.csv")
         lines[f"release s.toml {name}.csv"] = says
-    write_file("a\nb\n", "ab.csv")
+    write_file("state\na\nb\n", "ab.csv")
     write_file("0.5,0.5\n0.5,0.5\n", "p.csv")
     for name, (old, new, says) in WRONG.items():
         assert old in SPECIFICATION
@@ -397,7 +397,7 @@ def test_wrong_usage() -> None:
         write_file(text, f"{name}.toml")
         lines[f"release {name}.toml {'ab.csv' if name == 'labels' else 't.csv'}"] = says
     assert_wrong_usage(lines)
-    write_file("1\n", "t.csv")
+    write_file("state\n1\n", "t.csv")
     assert_wrong_usage({"release far.toml t.csv": "t.csv, step 0: cannot be the true state"})
 
 
@@ -409,5 +409,5 @@ def test_steps_that_are_not_optimal_are_told(monkeypatch: pytest.MonkeyPatch) ->
         return replace(made, certificate=replace(made.certificate, relative_gap=2e-06))
 
     monkeypatch.setattr(planner, "synthesise", hurried)
-    said = well("release", *write(LP, "0\n")).stderr
+    said = well("release", *write(LP, "state\n0\n")).stderr
     assert "at the worst step the cost is proved to within 2e-06 of the least possible; the tolerance is 1e-06" in said

@@ -15,13 +15,15 @@ from cli_examples import assert_wrong_usage, leave_pictures_blank, run, well, wr
 import mechdesign as md
 from mechdesign.certify import _bundle as bundle
 from mechdesign.cli import _console as console
-from mechdesign.data._matrices import read_labelled
-from mechdesign.data._states import read_states
 from mechdesign.data._text import read_columns
+from mechdesign.data.matrices import read_labelled
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.model._origin import Origin
 from mechdesign.report._explorer import _block
 from mechdesign.runs._store import Row, State, read_table, write_table
+from mechdesign.specification._policy import ReleaseTable
+from mechdesign.specification._read import Source
+from mechdesign.specification._steps import read_steps
 from mechdesign.specification._table_specification import parse
 from mechdesign.synthesis import _bundle as sets
 from mechdesign.synthesis import _design as designing
@@ -137,7 +139,7 @@ SPECIFICATIONS = {
     "tab": (SPEC.format(title="", domain=LINE.format("b\\t")), "labels[1]: contains U+0009"),
     "unit": (SPEC.format(title="", domain='line = 3\nunit = "k\\u0007"'), "unit: contains U+0007"),
     "key": (SPEC.format(title="", domain="line = 3") + '[solver.options]\n"a\\u009b" = 1\n', "contains U+009B"),
-    "table": (SPEC.format(title="", domain=PLACES), "row 2, column l contains U+001B"),
+    "table": (SPEC.format(title="", domain=PLACES), "line 3, column l contains U+001B"),
 }
 
 
@@ -153,7 +155,7 @@ def test_specifications_are_refused_before_anything_is_solved() -> None:
 
 
 def test_policies_of_tables_are_refused_too() -> None:
-    domain = 'domain.attributes."{}" = {{ values = ["f", "{}"] }}\npolicy.kind = "full"\n'
+    domain = 'table.person = false\ndomain.attributes."{}" = {{ values = ["f", "{}"] }}\npolicy.kind = "full"\n'
     domain += 'release = {{ kind = "histogram", epsilon = 1 }}\n'
     assert parse(domain.format("sex", "m\u200d"))
     for name, value in (("s\\u001b", "m"), ("sex", "m\\u202e")):
@@ -198,13 +200,15 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
     with table.open(encoding="utf-8", newline="") as lines:
         first = [row[0] for row in csv.reader(lines)]
     assert first == ["secret", "'=1+1", "+5", "'@x", "'-a", "''s-Gravenhage", "''=1", "home", "-1,2", "\u05d0"]
-    assert list(read_labelled(table)[0]) == NAMES
+    assert list(read_labelled(table).rows) == NAMES
     assert read_columns(table, ["secret"])["secret"] == NAMES
     run("export", tmp_path / "city", "-o", tmp_path / "c.csv")
-    assert list(read_labelled(tmp_path / "c.csv")[0]) == NAMES
+    assert list(read_labelled(tmp_path / "c.csv").rows) == NAMES
     assert md.verify(tmp_path / "city").holds
     (tmp_path / "trace.csv").write_text("state\n" + "\n".join(first[1:-2]) + "\n", encoding="utf-8")
-    assert read_states(tmp_path / "trace.csv", found.problem.secrets).tolist() == list(range(len(NAMES) - 2))
+    assert read_steps(tmp_path / "trace.csv", ReleaseTable(), Source(), found.problem.secrets).states.tolist() == list(
+        range(len(NAMES) - 2)
+    )
     (tmp_path / "c.txt").write_text("user,latitude,longitude\n'=ann,1,-2\n", encoding="utf-8")
     assert md.data.read_checkins(tmp_path / "c.txt")[0].user == "=ann"
     row = Row("k", State.DONE, {"message": "=1+1", "cost": -0.5, "=x": "'a"})

@@ -20,7 +20,6 @@ from scipy import sparse
 import mechdesign as md
 from mechdesign.data import _bounds as bounds
 from mechdesign.data._bounds import allowing_memory, max_unpacked_bytes
-from mechdesign.data._inspection import inspect_data
 from mechdesign.data._matrices import read_matrix, read_only_array
 from mechdesign.data._text import file_digest, read_columns, read_numbers, read_rows
 from mechdesign.errors import InputError
@@ -50,7 +49,7 @@ def test_the_bound_is_that_of_bundles() -> None:
     from mechdesign.certify import _archive
 
     for size in (0, 2**20, 2**22, 2**40):
-        assert max_unpacked_bytes(size) == _archive._limit_total(size)
+        assert max_unpacked_bytes(size) == _archive.max_unpacked_bytes(size)
     with allowing_memory(3):
         assert [max_unpacked_bytes(size) for size in (0, 2**40)] == [3 * 2**30, 100 * 2**40]
     assert max_unpacked_bytes(0) == 2**28
@@ -124,29 +123,6 @@ def test_files_with_holes(tmp_path: Path) -> None:
         read_matrix(tmp_path / "pipe.npy")
     with pytest.raises(InputError, match="not a regular file"):
         file_digest(tmp_path / "pipe.npy")
-
-
-def test_gzip(tmp_path: Path, small: None) -> None:
-    line = b"1.5\n"
-    for name, count in (("inside", 16 * KIB - 1), ("beyond", 16 * KIB)):
-        (tmp_path / f"{name}.csv.gz").write_bytes(gzip.compress(b"ab2\n" + line * count))
-    assert len(read_numbers(tmp_path / "inside.csv.gz", "ab2")) == 16 * KIB - 1
-    with pytest.raises(InputError, match=f"{MUCH}.*allowing_memory"):
-        read_numbers(tmp_path / "beyond.csv.gz", "ab2")
-    with pytest.raises(InputError, match=MUCH):
-        inspect_data(tmp_path / "beyond.csv.gz", {}, None)
-    with allowing_memory(1):
-        assert len(read_numbers(tmp_path / "beyond.csv.gz", "ab2")) == 16 * KIB
-    # Several gzip members form one text, and the size of each counts.
-    (tmp_path / "two.csv.gz").write_bytes(gzip.compress(b"ab2\n" + line * 9000) + gzip.compress(line * 9000))
-    with pytest.raises(InputError, match=MUCH):
-        read_numbers(tmp_path / "two.csv.gz", "ab2")
-    # A file that hardly compresses may be large.
-    rng = np.random.default_rng(1)
-    text = "ab2\n" + "".join(f"{value!r}\n" for value in rng.random(8000).tolist())
-    (tmp_path / "dense.csv.gz").write_bytes(gzip.compress(text.encode()))
-    assert len(text) > 64 * KIB
-    assert len(read_numbers(tmp_path / "dense.csv.gz", "ab2")) == 8000
 
 
 @each_row("packed", [False, True])

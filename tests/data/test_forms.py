@@ -87,7 +87,8 @@ METRIC = '[[privacy]]\nkind = "metric"\nepsilon = 1\ndistance = "euclidean"\n'
 HAMMING = 'cost.distance = "hamming"\n[[privacy]]\nkind = "metric"\nepsilon = 1\ndistance = "hamming"\n'
 EDGES = 'cost.distance = "hamming"\n[[privacy]]\nkind = "graph"\nepsilon = 1\nedges_csv = { path = "FILE" }\n'
 AGES = (
-    'domain.attributes.age = { range = [0, 9] }\npolicy.kind = "full"\nrelease = { kind = "histogram", epsilon = 1 }\n'
+    "table.person = false\ndomain.attributes.age = { range = [0, 9] }\n"
+    'policy.kind = "full"\nrelease = { kind = "histogram", epsilon = 1 }\n'
 )
 
 
@@ -116,7 +117,6 @@ READERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "first state": (lambda path: states.read_states(path, DOMAIN), "@,7\n1,2\n"),
     "matrix": (lambda path: matrices.read_matrix(path, ","), "1,0\n@,1\n"),
     "free matrix": (matrices.read_matrix, "1 0\n0 @\n"),
-    "chain": (matrices.read_chain_matrix, "1,0\n@,1\n"),
     "labelled": (channels.read_labelled, "secret,a,b\nx,1,@\n"),
     "budgets": (budgets.read_budgets, "step,epsilon\n0,@\n"),
     "steps of budgets": (budgets.read_budgets, "step,epsilon\n@,1\n"),
@@ -195,7 +195,7 @@ def test_no_first_line_of_another_file_is_shown(tmp_path: Path, suffix: str) -> 
     path = tmp_path / f"key{suffix}"
     path.write_text("-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ\n")
     readers = [read for read, _ in READERS.values() if suffix in (".csv", ".csv.gz", ".geojson", ".parquet")]
-    for read in readers or [matrices.read_matrix, matrices.read_chain_matrix]:
+    for read in readers or [matrices.read_matrix]:
         with pytest.raises(MechdesignError) as caught:
             read(path)
         assert not any(word in said for said in told(caught.value) for word in ("-----B", "BEGIN", "MIIEvQ", "PRIVATE"))

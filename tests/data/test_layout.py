@@ -15,11 +15,10 @@ import pytest
 from rows import each_row
 
 from mechdesign.data import _layout as layout
-from mechdesign.data._inspection import inspect_data
 from mechdesign.data._labels import Names
 from mechdesign.data._layout import FileLayout, current_layout, mark_of, reading_as
 from mechdesign.data._maps import read_places
-from mechdesign.data._matrices import read_chain_matrix, read_matrix
+from mechdesign.data._matrices import read_matrix
 from mechdesign.data._movement import read_checkins
 from mechdesign.data._movement import read_places as read_keys
 from mechdesign.data._states import read_states
@@ -126,24 +125,6 @@ def test_damaged_utf_16_is_refused(tmp_path: Path, content: bytes) -> None:
         read_numbers(written(tmp_path, content), "n")
 
 
-def test_decimal_commas_are_recognised_and_told(tmp_path: Path) -> None:
-    path = written(tmp_path, ROWS)
-    for read in (
-        lambda: read_numbers(path, "lat").tolist(),
-        lambda: read_places(path, DEGREES)[0].tolist(),
-        lambda: [trace.latitude[0] for trace in read_checkins(path, "user", "lat", longitude="lon")],
-        lambda: [lat for lat, _ in read_keys(path, "user", "lat", longitude="lon").values()],
-        lambda: [trace.latitude[0] for trace in inspect_data(path).traces],
-    ):
-        found, notes = told(read)
-        assert found == [46.9512, 46.96]
-        assert any("column lat: commas are read as decimal marks" in note for note in notes)
-        with reading_as(decimal=",", delimiter=";"):
-            assert told(read) == ([46.9512, 46.96], [])
-        with reading_as(decimal=".", delimiter=";"), pytest.raises(InputError, match="not a number"):
-            read()
-
-
 def test_decimal_commas_of_files_of_numbers(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecognisedWarning)
@@ -190,20 +171,6 @@ def test_what_may_part_thousands_is_asked_for(texts: list[str]) -> None:
                 mark_of(texts, "t.csv, column a")
         else:
             assert mark_of(texts, "t.csv, column a").plain("1,234") == "1.234"
-
-
-def test_blanks_after_commas_are_left_out(tmp_path: Path) -> None:
-    path = written(tmp_path, 'user, lat, lon\nann, 46.5, 7.5\n"b, c", 1, 2\n')
-    found, notes = told(lambda: read_columns(path, ["user", "lat"]))
-    assert found == {"user": ["ann", "b, c"], "lat": ["46.5", "1"]}
-    assert notes == [": blanks around its fields are removed"]
-    assert [trace.user for trace in told(lambda: read_checkins(path, "user", "lat", longitude="lon"))[0]] == [
-        "ann",
-        "b, c",
-    ]  # type: ignore[attr-defined]
-    assert told(lambda: dict(inspect_data(path).columns))[0] == {"user": "user", "latitude": "lat", "longitude": "lon"}
-    # Column names with blanks are accepted.
-    assert told(lambda: read_columns(path, [" lat"])) == ({" lat": [" 46.5", " 1"]}, [])
 
 
 def test_letters_and_marks_are_joined(tmp_path: Path) -> None:
@@ -283,9 +250,8 @@ NUMBERED = {
 @each_row("key", NUMBERED)
 def test_what_may_number_a_matrix_is_asked_about(tmp_path: Path, key: str) -> None:
     path = written(tmp_path, NUMBERED[key])
-    for read in (read_matrix, read_chain_matrix):
-        with pytest.raises(InputError, match=f"may number.*{key} = true.*--no-{key}"):
-            read(path)
+    with pytest.raises(InputError, match=f"may number.*{key} = true.*--no-{key}"):
+        read_matrix(path)
     with reading_as(**{key: False}):  # type: ignore[arg-type]
         assert read_matrix(path).shape == (3 + (key == "header"), 3)
     with reading_as(**{key: True}):  # type: ignore[arg-type]
@@ -325,60 +291,6 @@ def test_matrices_that_number_nothing(tmp_path: Path, text: str) -> None:
     assert len(read_matrix(written(tmp_path, text))) == text.count("\n")
 
 
-def test_a_row_of_zeros_has_its_own_remedy(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"line 2: is a row of zeros.*1 on its diagonal.*smoothing.*leave the state out"
-    ) as caught:
-        read_chain_matrix(written(tmp_path, "0.7,0.2,0.1\n0,0,0\n0.3,0.3,0.4\n"))
-    assert "normalise" not in str(caught.value)
-
-
-def test_columns_in_other_languages(tmp_path: Path) -> None:
-    text = "Benutzer,Breite,Laenge\nann,46.5,7.5\nbob,46.25,7.25\n"
-    path = written(tmp_path, text)
-    with pytest.raises(InputError, match=r"Benutzer, Breite, Laenge.*--latitude COLUMN and --longitude COLUMN"):
-        inspect_data(path)
-    assert inspect_data(path, {"latitude": "Breite", "longitude": "Laenge"}).traces[0].latitude.tolist() == [
-        46.5,
-        46.25,
-    ]
-    with pytest.raises(InputError, match="Name the column: latitude, or --latitude"):
-        read_places(path, DEGREES)
-    with reading_as(latitude="Breite", longitude="Laenge"):
-        assert read_places(path, DEGREES)[1].tolist() == [7.5, 7.25]
-        box = Domain.geographic_grid(2, 2, 46, 47, 7, 8)
-        assert read_states(path, box).tolist() == [3, 0]
-    # A first line that may be data is not shown.
-    with pytest.raises(InputError, match="only their form") as caught:
-        inspect_data(written(tmp_path, "Ada,HIV\nBob,flu\n"))
-    assert "Ada" not in str(caught.value)
-
-
-@each_row(
-    ("start", "name"),
-    [
-        (b"\xd0\xcf\x11\xe0\xa1", "Office"),
-        (b"BZh91AY", "bzip2"),
-        (b"\xfd7zXZ\x00", "xz"),
-        (b"PK\x03\x04", "ZIP"),
-        (b"\x00\x00\x27\x0a" + bytes(90), "a shapefile"),
-        (b"\x04\x22\x4d\x18\x64", "LZ4"),
-        (b"ORC\x0a\x00\x00user,lat,lon", "zero bytes"),
-        (b"user,time,lat,lon\na\0b,2023-01-01,1.5,1.5\n", "zero bytes"),
-        (b'{"a": 1}\n{"a": 2}\n', "JSON"),
-        (b'<?xml version="1.0"?><gpx><trkpt lat="46.95" lon="7.44"/></gpx>', "GPX"),
-        (b'<kml xmlns="x"><coordinates>7.44,46.95,0</coordinates></kml>', "KML"),
-        ('{"type":"Point","coordinates":[7.44,46.95]}'.encode("utf-16"), "GeoJSON"),
-    ],
-)
-def test_other_formats_are_named_in_one_line(tmp_path: Path, start: bytes, name: str) -> None:
-    path = written(tmp_path, start)
-    with pytest.raises(InputError, match=name) as caught:
-        told(lambda: inspect_data(path))
-    assert "46.95" not in str(caught.value)
-    assert len(str(caught.value)) < 400
-
-
 @each_row(
     ("key", "value"),
     [
@@ -403,24 +315,3 @@ def test_wrong_layouts_are_refused(key: str, value: str) -> None:
 def test_a_delimiter_is_no_sign_of_decimals() -> None:
     with pytest.raises(InputError, match="also the delimiter"):
         FileLayout(delimiter=",", decimal=",")
-
-
-@each_row("cell", ["POINT (7.44 46.95)", '"46.95, 7.44"', "SRID=4326;POINT(7.44 46.95)", "46.95;7.44"])
-def test_two_coordinates_in_one_column_are_named(tmp_path: Path, cell: str) -> None:
-    path = written(tmp_path, f"user,where\nu,{cell}\nv,{cell}\n")
-    with pytest.raises(InputError, match="Write the latitude and longitude in where into separate columns") as caught:
-        inspect_data(path)
-    assert "46.95" not in str(caught.value)
-    with pytest.raises(InputError, match="Name them: --latitude COLUMN"):
-        inspect_data(written(tmp_path, f"user,where\nu,{cell}\nv,home\n"))
-
-
-@each_row("first", ["user time lat lon", "user~lat~lon", "# made by a phone"])
-def test_a_header_in_one_piece_asks_for_the_delimiter(tmp_path: Path, first: str) -> None:
-    path = written(tmp_path, f"{first}\nu 1 2 3\n")
-    for read in (lambda: inspect_data(path), lambda: read_columns(path, ["lat"])):
-        with pytest.raises(InputError, match="Set delimiter"):
-            read()
-    with pytest.raises(InputError) as caught:
-        read_columns(written(tmp_path, "user\nu\n"), ["lat"])
-    assert "delimiter" not in str(caught.value)

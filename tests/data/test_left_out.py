@@ -11,7 +11,6 @@ import pytest
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.data._inspection import inspect_data
 from mechdesign.data._left_out import LeftOut, RowError, as_share, describe_left_out
 from mechdesign.data._maps import count_places, read_places
 from mechdesign.data._movement import Written, read_checkins, read_plt, read_points
@@ -268,13 +267,6 @@ def test_hours_that_clocks_repeat_or_skip_are_left_out(tmp_path: Path) -> None:
 def test_what_is_no_zone_is_refused(zone: object) -> None:
     with pytest.raises(InputError, match="time_zone: is not a time zone"):
         Clock(zone=zone)  # type: ignore[arg-type]
-
-
-def test_a_few_times_that_cannot_be_read_do_not_drop_their_column(tmp_path: Path) -> None:
-    path = write(tmp_path / "c.csv", "user,time,lat,lon", *rows(40), WRONG["with a time that cannot be read"])
-    found = inspect_data(path)
-    assert (found.columns["time"], found.notes) == ("time", ("1 row with a time that cannot be read is left out",))
-    assert "time" not in inspect_data(path, said=Written(missing=0.02)).columns
 
 
 # --- traces to release -------------------------------------------------------------------------------------------

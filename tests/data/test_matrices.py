@@ -10,7 +10,7 @@ import pytest
 from rows import each_row
 from scipy import sparse
 
-from mechdesign.data._matrices import read_any_matrix, read_chain_matrix, read_matrix
+from mechdesign.data._matrices import read_any_matrix, read_matrix
 from mechdesign.errors import InputError
 
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
@@ -133,52 +133,6 @@ def test_a_small_sparse_file_does_not_fill_the_memory(tmp_path: Path) -> None:
         archive.writestr("data.npy", zeros)
     with pytest.raises(InputError, match="unpacks to much more than its own size"):
         read_matrix(tmp_path / "z.npz")
-
-
-@each_row(
-    ("text", "word", "last"),
-    [
-        ("0.5,0.5\nstay\n", "", [0.0, 1.0]),
-        ("0.5,0.5\nmixture\n", "mixture", [0.0, 0.0]),
-        ("# one end\n0.5;0.5\nany  # unseen\n", "any", [0.0, 0.0]),
-        ("0.5,0.5\nany,\n", "any", [0.0, 0.0]),
-        ("0.5,0.5\n0,1\n", "", [0.0, 1.0]),
-    ],
-)
-def test_words_in_place_of_rows(tmp_path: Path, text: str, word: str, last: list[float]) -> None:
-    (tmp_path / "m.csv").write_text(text)
-    for delimiter in (None, ",") if ";" not in text else (None,):
-        found, said = read_chain_matrix(tmp_path / "m.csv", delimiter)
-        assert (said, found.tolist()) == (word, [[0.5, 0.5], last])
-
-
-def test_arrays_hold_no_words(tmp_path: Path) -> None:
-    np.save(tmp_path / "m.npy", np.eye(2))
-    sparse.save_npz(tmp_path / "m.npz", sparse.eye_array(2))
-    for name in ("m.npy", "m.npz"):
-        found, word = read_chain_matrix(tmp_path / name)
-        assert (found.shape, word) == ((2, 2), "")
-
-
-@each_row(
-    ("text", "problem"),
-    [
-        ("any\nany\n", r"m\.csv: has no known row"),
-        ("", "is empty"),
-        ("0.5,0.25,0.25\nany\nstay\n", r"m\.csv: has different words instead of rows; found any, stay"),
-        ("0.5,0.5\nleave\n", r"m\.csv, line 2: has the wrong number of fields"),
-        ("1\nAny\n", r"m\.csv, line 2, field 1: is not a number; found aaa"),
-        ("any,0.5\n0.5,0.5\n", r"m\.csv, line 1, field 1: is not a number; found aaa"),
-        ("0.5,0.5\n0,0\n", r"m\.csv, line 2: is a row of zeros: no observed step leaves.*stay, mixture and any"),
-        ("any\n# zeros\n0,0\n", r"m\.csv, line 3: is a row of zeros"),
-        ("0.5,0.5\nnan,NaN\n", r"m\.csv, line 2: is a row of NaN.*no observed step leaves.*stay, mixture and any"),
-        ("0.5,0.5\nany\n0.5\n", r"m\.csv, line 3: has the wrong number of fields; found 1; must be 2"),
-    ],
-)
-def test_wrong_words(tmp_path: Path, text: str, problem: str) -> None:
-    (tmp_path / "m.csv").write_text(text)
-    with pytest.raises(InputError, match=problem):
-        read_chain_matrix(tmp_path / "m.csv")
 
 
 def test_files_of_numpy_say_what_they_hold_instead_of_a_matrix(tmp_path: Path) -> None:

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import each_row
 
-from mechdesign.data._states import as_steps
 from mechdesign.data.resampling import Sampling, duration, resample, sampled, seconds_text
 from mechdesign.data.trajectories import Trajectory
 from mechdesign.errors import InputError
-from mechdesign.model._domain import Domain
+from mechdesign.specification._steps import Steps
 
 START = np.datetime64("2020-01-01T08:00:00")
 
@@ -130,21 +129,14 @@ def test_wrong_input(make: object, path: str) -> None:
     assert raised.value.path == path
 
 
-def test_a_trace_to_be_released(tmp_path: object) -> None:
-    domain = Domain.from_labels(["home", "work"])
-    given_steps = {"state": ["home", "work", "home"], "time": times(0, 290, 650)}
-    steps, sentence = as_steps(given_steps, domain).resampled(Sampling(300, 900))
+def test_a_trace_to_be_released() -> None:
+    steps = Steps(np.array([0, 1, 0]), times(0, 290, 650)).resampled(Sampling(300, 900))
     assert steps.states.tolist() == [0, 1, 1]
     assert steps.interval == 300
-    assert "one every 5 min" in sentence
+    assert "one every 5 min" in steps.notes[0]
     for wrong, words in (
-        (
-            {"state": ["home", "work"], "time": times(0, 5000)},
-            "is interrupted after step 0; found 9999-99-99a99:99:99, aaaa 9999-99-99a",
-        ),
-        ({"state": ["home", "work"]}, "no times"),
+        (times(0, 5000), "is interrupted after step 0; must be no gap longer than 15 min"),
+        (None, "no times"),
     ):
         with pytest.raises(InputError, match=words):
-            as_steps(wrong, domain).resampled(Sampling(300, 900))
-    with pytest.raises(InputError, match="earlier than the step before it"):
-        as_steps({"state": ["home", "work"], "time": times(10, 0)}, domain)
+            Steps(np.array([0, 1]), wrong).resampled(Sampling(300, 900))

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import each_row
 
-from mechdesign.data._inspection import inspect_data
 from mechdesign.data._layout import form_of
 from mechdesign.data._movement import Written, read_checkins, read_points
 from mechdesign.data._states import as_steps
@@ -290,16 +289,6 @@ NAMES = (
     *("tracked_at", "t", "tst", "fixTime", "local_time", "gps_time", "datetime_utc", "started_at", "event_time", "ts"),
     *("recorded_at", "timestamp (UTC)", "timestamp_utc", "Date and Time", "Zeitstempel", "time", "date"),
 )
-
-
-@each_row("name", NAMES)
-def test_usual_names_are_recognised(tmp_path: Path, name: str) -> None:
-    rows = [row.format(f"2022-5-{30 - index} 7:00") for index, row in enumerate(ROWS)]
-    found = inspect_data(table(tmp_path / "c.csv", f"user,{name},lat,lon", *rows))
-    assert found.columns["time"] == name
-    # The file has the newest point first.
-    assert found.traces[0].latitude[0] == 48.34
-    assert "2022-05-06 07:00:00 to 2022-05-30 07:00:00 (UTC): points are in the order of their times" in found.order
 
 
 @each_row(

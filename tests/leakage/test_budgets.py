@@ -123,11 +123,14 @@ def test_damaged_budget_files(tmp_path: Path) -> None:
         "": ("", "header"),
         "step,epsilon\n": ("", "contains no budgets"),
         "step,epsilon\n0,x\n": ("line 2, column epsilon", "is not a number"),
-        "step,epsilon\n0,-1\n": ("line 2, column epsilon", "is out of range"),
-        "step,epsilon\n0,nan\n": ("line 2, column epsilon", "is out of range"),
-        "step,epsilon\n0,1\n2,1\n": ("line 3", "is out of order"),
+        "step,epsilon\n0,-1\n": ("line 2, column epsilon", "is negative"),
+        "step,epsilon\n0,nan\n": ("line 2, column epsilon", "a finite number"),
+        "step,epsilon\n0,1\n2,1\n": ("line 3, column step", "is out of order"),
+        "step,epsilon\n1,1\n": ("line 2, column step", "from 0"),
+        "step;epsilon\n0;1\n": ("line 1", "pandas"),
+        'step,epsilon\n0,"0,5"\n': ("line 2, column epsilon", "pandas"),
         "step,epsilon\n0,1/2\n": ("line 2, column epsilon", "is not a number"),
-        "step,epsilon\n0,1e400\n": ("line 2, column epsilon", "is out of range"),
+        "step,epsilon\n0,1e400\n": ("line 2, column epsilon", "a finite number"),
         "step,epsilon\n0,1_0\n": ("line 2, column epsilon", "is not a number"),
     }
     rows = []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mechdesign import leakage
-from mechdesign.data._movement import read_plt
+from mechdesign.data.movement import read_plt
 from mechdesign.data.trajectories import to_grid
 from mechdesign.errors import SmoothedChainWarning
 from mechdesign.leakage._loss import LossFunction

@@ -22,7 +22,7 @@ from mechdesign.model._markov import MarkovChain, VaryingChain
 MILD = [[0.8, 0.2], [0.2, 0.8]]
 THREE = [[0.5, 0.25, 0.25]] * 3
 ZEROS = [[0.5, 0.5], [0.0, 0.0]]
-OPEN = OpenChain(ZEROS, "any")
+OPEN = OpenChain(ZEROS)
 FALLING = (np.linspace(0.0, 2.0, 41), np.exp(-np.linspace(0.0, 4.0, 41)))
 FOUR = [0.1] * 4
 
@@ -33,14 +33,23 @@ MATRICES: dict[str, Any] = {
     "not square": ([[0.5, 0.5]], "P", "is not a square matrix"),
     "a vector": ([0.5, 0.5], "P", "has 1 axes"),
     "not a number": ([[math.nan, 1.0], [0.5, 0.5]], "P[0,0]"),
-    "texts": ([["a", "b"], ["c", "d"]], "P", "is not an array of real numbers"),
+    "texts": ([["a", "b"], ["c", "d"]], "P", "holds <"),
     "empty": (np.zeros((0, 0)), "P"),
-    "a row of zeros": (ZEROS, "P[1]", "1 on its diagonal"),
+}
+UNKNOWN: dict[str, Any] = {
+    "a row of zeros": (ZEROS, "P[1]", 'ends = "stay"'),
+    "an open chain": (OPEN, "P[1]", "LossFunction, which reads a row of zeros as any row"),
+    "sparse, zeros": (sparse.csr_array(ZEROS), "P[1]", "is a row of zeros"),
 }
 SPARSE: dict[str, Any] = {
     "sparse, not 1": (sparse.csr_array([[0.5, 0.5], [0.9, 0.0]]), "P[1]", "does not sum to 1"),
     "sparse, negative": (sparse.csr_array([[0.5, 0.5], [1.5, -0.5]]), "P[1,1]"),
-    "sparse, zeros": (sparse.csr_array(ZEROS), "P[1]", "is a row of zeros"),
+    "sparse, no row": (sparse.csr_array((2, 2)), "P", "has no known row"),
+    "zeros": (np.zeros((2, 2)), "P", "has no known row"),
+    "zeros of one": ([[0.0]], "P", "has no known row"),
+    "beside zeros, not 1": ([[0.5, 0.4], [0, 0]], "P[0]", "does not sum to 1"),
+    "beside zeros, negative": ([[1.5, -0.5], [0, 0]], "P[0,1]"),
+    "beside zeros, nan": ([[0.5, 0.5], [math.nan, 0]], "P[1,0]"),
 }
 
 
@@ -137,7 +146,6 @@ def losses() -> list[Row]:
 
 
 def programs() -> list[Row]:
-    words = OpenChain(ZEROS, "mixture")
     rows = each(
         "α", ([-0.1], [np.nan], "1", [], [[1.0, 2.0]], None, [1j]), lambda a: loss_by_programs(MILD, a), "alpha"
     )
@@ -145,8 +153,7 @@ def programs() -> list[Row]:
         *rows,
         ("infinite α", lambda: loss_by_programs(MILD, [np.inf]), "alphas[0]", "between 0 and 20"),
         ("α above 20", lambda: loss_by_programs(MILD, [1.0, 20.001]), "alphas[1]"),
-        *refused_matrices(lambda P: loss_by_programs(P, 1.0), MATRICES),
-        ("words", lambda: loss_by_programs(words, 1.0), "P", "rows that are not numbers"),
+        *refused_matrices(lambda P: loss_by_programs(P, 1.0), MATRICES | UNKNOWN),
         ("method", lambda: loss_by_programs(MILD, 1.0, "simplex"), "method", "dinkelbach"),  # type: ignore[arg-type]
         ("no method", lambda: loss_by_programs(MILD, 1.0, None), "method"),  # type: ignore[arg-type]
         *each("solver", ("cplex", "block", 3), lambda name: loss_by_programs(MILD, 1.0, solver=name), "solver"),
@@ -169,7 +176,7 @@ def pairs() -> list[Row]:
 
 
 def chains() -> list[Row]:
-    says = "is not a Markov chain"
+    says = "is a row of zeros"
     counts = {"counts": np.eye(2)}
     keywords: list[tuple[dict[str, Any], str]] = [
         ({"smoothing": 0.1}, "smoothing"),
@@ -182,21 +189,22 @@ def chains() -> list[Row]:
     ]
     return [
         *[(f"{given}", lambda given=given: MarkovChain(np.eye(2), **given), path) for given, path in keywords],
-        ("open as an array", lambda: np.asarray(OPEN), "", says),
-        ("open as a chain", lambda: MarkovChain(OPEN), "", says),
+        ("open as a chain", lambda: MarkovChain(OPEN), "matrix[1]", says),
         ("open among chains", lambda: VaryingChain.of([np.eye(2), OPEN]), "chains[1]", says),
         ("open in algorithm 1", lambda: cao2019.algorithm1(OPEN, 1.0), "P", says),
-        ("open steps", lambda: builders.transitions(OPEN), "", says),
+        ("open steps", lambda: builders.transitions(OPEN), "P[1]", says),
         ("open adversary", lambda: tracing.Adversary(OPEN, [0.5, 0.5]), "transition", 'ends = "stay"'),
-        ("zeros", lambda: MarkovChain(ZEROS), "matrix[1]", "1 on its diagonal"),
-        ("no end", lambda: OpenChain(np.eye(2), "any"), "matrix", "has no end"),
-        ("no row", lambda: OpenChain(np.zeros((2, 2)), "any"), "matrix", "has no known row"),
-        ("no row of one", lambda: OpenChain([[0.0]], "mixture"), "matrix", "has no known row"),
-        *each("ends", ("stay", "leave"), lambda ends: OpenChain(ZEROS, ends), "ends"),
-        ("open sum", lambda: OpenChain([[0.5, 0.4], [0, 0]], "any"), "matrix[0]", "does not sum to 1"),
-        ("open shape", lambda: OpenChain([[0.5, 0.5, 0], [0, 0, 0]], "any"), "matrix", "wrong shape"),
-        ("open negative", lambda: OpenChain([[1.5, -0.5], [0, 0]], "any"), "matrix[0,1]"),
-        ("open nan", lambda: OpenChain([[math.nan, 0.5], [0, 0]], "any"), "matrix[0,0]"),
+        ("zeros", lambda: MarkovChain(ZEROS), "matrix[1]", 'ends = "stay"'),
+        ("zeros in traces", lambda: MarkovChain.from_traces([[0, 1]], 2), "traces", 'ends="stay"'),
+        ("mixture", lambda: MarkovChain.from_traces([[0, 1]], 2, ends="mixture"), "ends", '"any" or "stay"'),
+        ("none", lambda: MarkovChain.from_counts(np.eye(2), ends=None), "ends"),
+        ("no end", lambda: OpenChain(np.eye(2)), "matrix", "has no unknown row"),
+        ("no row", lambda: OpenChain(np.zeros((2, 2))), "matrix", "has no known row"),
+        ("no row of one", lambda: OpenChain([[0.0]]), "matrix", "has no known row"),
+        ("open sum", lambda: OpenChain([[0.5, 0.4], [0, 0]]), "matrix[0]", "does not sum to 1"),
+        ("open shape", lambda: OpenChain([[0.5, 0.5, 0], [0, 0, 0]]), "matrix", "wrong shape"),
+        ("open negative", lambda: OpenChain([[1.5, -0.5], [0, 0]]), "matrix[0,1]"),
+        ("open nan", lambda: OpenChain([[math.nan, 0.5], [0, 0]]), "matrix[0,0]"),
     ]
 
 
@@ -207,7 +215,7 @@ def estimates() -> list[Row]:
     return [
         ("no step", use([[0]]), "traces", "hold no step"),
         ("a state too many", use([[0, 5]]), "traces[0][1]"),
-        ("ends", use([[0, 1]], ends="leave"), "ends"),
+        *[(f"ends {ends}", use([[0, 1]], ends=ends), "ends", '"any" or "stay"') for ends in ("mixture", None, 1)],
         ("border", use([[0, 1]], border="wall"), "border"),
         ("no border", use([[0, 1]], border="state"), "border", "do not record steps that leave"),
     ]

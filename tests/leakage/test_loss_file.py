@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sparse
 from refusals import Mistake, assert_refused
 
-from mechdesign.errors import InputError, MechdesignError, SmoothedChainWarning, StateError
+from mechdesign.errors import InputError, MechdesignError, StateError
 from mechdesign.leakage import LossFunction, OpenChain
 from mechdesign.model import MarkovChain
 
@@ -20,8 +20,8 @@ P = np.array([[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
 CASES: dict[str, Any] = {
     "dense": P,
     "sparse": sparse.csr_array(P),
-    "mixture": OpenChain([[0.5, 0.5, 0], [0.1, 0.9, 0], [0, 0, 0]], "mixture"),
-    "any": OpenChain([[0.5, 0.5], [0, 0]], "any"),
+    "unknown row": OpenChain([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0, 0, 0]]),
+    "unknown rows": [[0.5, 0.3, 0.2], [0, 0, 0], [0, 0, 0]],
     "chain": MarkovChain(P),
     "one state": [[1.0]],
     "disjoint": np.eye(3),
@@ -36,24 +36,14 @@ def test_a_saved_function_is_the_same_again(tmp_path: Path) -> None:
         first.save(path)
         for again in (LossFunction.load(path), LossFunction.load(path, matrix)):
             assert again.lines == first.lines, name
-            assert (again.n, again.digest, again.ends) == (first.n, first.digest, first.ends), name
+            assert (again.n, again.digest, again.unknown.tolist()) == (first.n, first.digest, first.unknown.tolist()), (
+                name
+            )
             assert sparse.issparse(again.matrix) == sparse.issparse(first.matrix), name
-            assert again.under_mixture()(1.0) == first.under_mixture()(1.0), name
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     # A dense file accepts the sparse form.
     LossFunction(P).save(path)
     assert LossFunction.load(path, sparse.csr_array(P)).n == 3
-
-
-def test_a_smoothed_chain_warns_again(tmp_path: Path) -> None:
-    chain = MarkovChain.from_counts([[0, 3], [1, 0]], smoothing=1)
-    with pytest.warns(SmoothedChainWarning):
-        first = LossFunction(chain)
-    first.save(tmp_path / "loss.npz")
-    with pytest.warns(SmoothedChainWarning, match="smoothing 1"):
-        again = LossFunction.load(tmp_path / "loss.npz")
-    assert again.unsmoothed.identity
-    assert again.lines == first.lines
 
 
 def arrays_of(path: Path) -> dict[str, Any]:
@@ -85,12 +75,10 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], bool, type[MechdesignE
     "a column too many": (lambda a: a.update(more=np.zeros(1)), True, StateError, "is damaged or changed"),
     "another format": (lambda a: a.update(format=np.array("mechdesign/9")), True, InputError, "a saved loss function"),
     "no format": (lambda a: a.pop("format"), True, InputError, "a saved loss function"),
-    "an unknown word": (lambda a: a.update(ends=np.array("maybe")), True, StateError, "the word for its ends"),
     "a row that does not sum to 1": (lambda a: a.update(matrix=P * 2), True, InputError, "does not sum to 1"),
-    "smoothing that is a text": (lambda a: a.update(smoothing=np.array("x"), counts=P), True, StateError, "smoothing"),
-    "several smoothings": (lambda a: a.update(smoothing=np.ones(2), counts=P), True, StateError, "damaged or changed"),
-    "counts of another shape": (lambda a: a.update(smoothing=np.array(1.0), counts=P[:2]), True, StateError, "counts"),
-    "any row but no unknown one": (lambda a: a.update(ends=np.array("any")), True, StateError, "damaged or changed"),
+    "smoothing": (lambda a: a.update(smoothing=np.array(1.0), counts=P), True, StateError, "damaged or changed"),
+    "no known row": (lambda a: a.update(matrix=P * 0), True, InputError, "has no known row"),
+    "a row of zeros": (lambda a: a.update(matrix=P * [[1], [1], [0]]), True, StateError, "have the stored digest"),
     "a matrix of integers": (lambda a: a.update(matrix=np.eye(3, dtype=int)), True, StateError, "type float64"),
     "a matrix that is not square": (lambda a: a.update(matrix=P[:2]), True, InputError, "square"),
 }  # fmt: skip
@@ -132,7 +120,7 @@ def test_another_matrix_is_refused(tmp_path: Path) -> None:
     others: dict[str, tuple[Any, str, str]] = {
         "smaller": (np.eye(2), "P", "another number of states than the saved function"),
         "other order": (P[[1, 0, 2]], "P", "is not the matrix of the saved function"),
-        "open": (CASES["mixture"], "P", "is not the matrix of the saved function"),
+        "open": (CASES["unknown row"], "P", "is not the matrix of the saved function"),
         "a text": ("P.csv", "P", ""),
         "twice": (P * 2, "P[0]", "does not sum to 1"),
     }
@@ -157,6 +145,6 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 def test_a_function_without_its_matrix_is_not_saved(tmp_path: Path) -> None:
     first = LossFunction(P)
     bare = LossFunction.from_lines(first.n, first.digest, list(first.lines))
-    with pytest.raises(InputError, match="loss: was read from pieces"):
+    with pytest.raises(InputError, match="loss: was made from lines"):
         bare.save(tmp_path / "loss.npz")
     assert not list(tmp_path.iterdir())

@@ -51,7 +51,9 @@ def test_every_release_function_names_its_policy():
     md.tables.KMeans(1, iterations=1).release([1, 2], policy, epsilon=1, ledger=ledger)
     release_by(strategy_of("identity", policy, "laplace"), [1, 2], epsilon=1, ledger=ledger)
     md.tables.Sum().release([1], policy, epsilon=1, ledger=md.tables.part_of(ledger, policy, "clinics", part="north"))
-    head = 'domain.attributes.age = { range = [0, 4] }\npolicy = { kind = "threshold", theta = 1 }\n'
+    head = (
+        'table.person = false\ndomain.attributes.age = { range = [0, 4] }\npolicy = { kind = "threshold", theta = 1 }\n'
+    )
     given = parse(head + 'release = { kind = "cdf", epsilon = 1 }\n')
     given.release({"age": [1, 2]}, ledger=ledger)
     assert [line.policy for line in ledger.by_policy] == [name_policy(policy)]

@@ -109,7 +109,7 @@ def test_check_ins_between_geographic_anchors(folder):
     (folder / "checkins.csv").write_text("\n".join(["user,latitude,longitude", *rows, "b,41.0,10.0"]) + "\n")
     box = "south = 40.0\nnorth = 40.1\nwest = 10.0\neast = 10.1"
     text = SPECIFICATION.replace("width = 3.0\nheight = 2.0", box).replace("visits = ", "checkins = ")
-    text = text.replace("visits.csv", "checkins.csv").replace("epsilon = 1.5", "epsilon = 0.3")
+    text = text.replace('"visits.csv"', '"checkins.csv", user = "user"').replace("epsilon = 1.5", "epsilon = 0.3")
     specification = spec.parse(text, folder)
     assert specification.notes == (
         "40 points of 2 user(s) are used without rounding",
@@ -130,14 +130,14 @@ def test_check_ins_between_geographic_anchors(folder):
         ("visits.csv", "none.csv", "prior.visits.path: "),
         (
             'visits = { path = "visits.csv" }',
-            'checkins = { path = "c.csv" }',
+            'checkins = { path = "c.csv", user = false }',
             "prior.checkins: requires anchors with lat",
         ),
         ('"visits.csv" }', '"visits.csv" }\nsmoothing = 1', "prior.smoothing: cannot be combined with raw visits"),
         ('[cost]\ndistance = "euclidean"', "[cost]\ngraph = { neighbours = 4 }", "cost: has no named distance"),
         ('[cost]\ndistance = "euclidean"', '[cost]\ndistance = "hamming"', "cost.distance: is not known"),
         ("[cost]", '[cost]\nobjective = "worst"', "cost.objective: is the worst cost"),
-        ("[cost]", "[cost]\npower = 0", "cost.power: is not positive"),
+        ("[cost]", "[cost]\npower = 0", "cost.power: is out of range"),
     ],
 )
 def test_wrong_specifications_name_the_key(folder, old, new, message):

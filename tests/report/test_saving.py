@@ -33,6 +33,7 @@ privacy = [{ kind = "graph", epsilon = 1, blocks = 3 }]
 release.transition = { neighbours = 4 }
 """
 TABLE = """
+table.person = false
 domain.attributes.age = { range = [0, 9] }
 policy = { kind = "threshold", theta = 1 }
 release = { kind = "histogram", epsilon = 1 }

@@ -132,7 +132,7 @@ def test_identities_change_with_the_data_and_the_versions(tmp_path, monkeypatch)
 
 
 def test_data_that_designs_share_are_read_once(tmp_path, monkeypatch):
-    from mechdesign.data import _labels as labelled
+    from mechdesign.data import labels as labelled
     from mechdesign.specification import _priors as priors
 
     read_matched = labelled.read_matched

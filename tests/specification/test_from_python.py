@@ -122,11 +122,11 @@ def test_isolated_secrets_are_refused_from_python_too():
 @pytest.mark.slow
 def test_traces():
     given = read(WALK)
-    Path("t.csv").write_text("lat,lon\n40.05,-74.35\n40.15,-74.25\n40.25,-74.15\n")
+    Path("t.csv").write_text("latitude,longitude\n40.05,-74.35\n40.15,-74.25\n40.25,-74.15\n")
     released = given.release("t.csv", seed=4)
     assert run("release", "s.toml", "t.csv", "--seed", 4, "-o", "out", "--channels", "--truth", "mine").exit_code == 0
     md.save(released, "again", channels=True)
-    saving.save_truth(released, "mine-again", given.states("t.csv"))
+    saving.save_truth(released, "mine-again", given.steps("t.csv").states)
     names = ["map.svg", "over-time.svg", "released.csv", "mine/true.csv"]
     for name in names:
         here, there = (Path(name.replace("mine", folder)) for folder in ("mine", "mine-again"))
@@ -155,10 +155,10 @@ def test_traces_are_given_in_many_ways():
         points[expected],
         points[expected].tolist(),
         {"latitude": [40.05, 40.15, 40.25], "longitude": [-74.35, -74.25, -74.15]},
-        {"x": points[expected, 0], "y": points[expected, 1], "day": [1, 2, 3]},
+        {"x": points[expected, 0], "y": points[expected, 1]},
         {"state": expected},
     ):
-        assert given.states(trace).tolist() == expected
+        assert given.steps(trace).states.tolist() == expected
     assert given.release(expected, seed=1).outputs.tolist() == given.release(points[expected], seed=1).outputs.tolist()
 
 
@@ -166,15 +166,19 @@ def test_traces_are_given_in_many_ways():
     ("trace", "path", "words"),
     [
         ([0, 12], "trace[1]", "is not a secret; found 12"),
+        ({"state": [0, 12]}, "row 1, column state", "is not a secret; found 12"),
+        ({"state": [0, None]}, "row 1, column state", "has no state"),
+        ({"state": [0, 1], "day": [1, 2]}, "release.user", "is missing, since trace has further columns"),
+        ({"state": [0, 1], "x": [1, 2], "y": [1, 2]}, "trace", "gives states in several ways"),
         ([0, "home"], "trace[1]", "is not a secret; found 'home'"),
         ([True], "trace[0]", "is not a secret"),
         ([1.5], "trace[0]", "is not a secret"),
         ([], "trace", "contains no steps"),
         ([[1.0, 1.0], [99.0, 1.0]], "trace[1]", "lies outside the grid"),
-        ([[1.0, float("nan")]], "trace[0]", "is not finite"),
-        ([[1.0, 1.0, 1.0]], "trace[0]", "is not a place"),
+        ([[1.0, float("nan")]], "trace[0,1]", "finite"),
+        ([[1.0, 1.0, 1.0]], "trace", "has the wrong shape"),
         ({"day": [1]}, "trace", "has no column of states"),
-        ({"x": [1.0], "y": [1.0, 2.0]}, "trace", "columns of different lengths"),
+        ({"x": [1.0], "y": [1.0, 2.0]}, "source, column y", "has another length"),
     ],
 )
 def test_wrong_traces(trace, path, words):

@@ -42,7 +42,7 @@ def test_keys_of_the_grammar_are_known(key):
         ("cost.power.x", "cost.power is a value"),
         ("cost..power", "is not a key"),
         ("cost.", "is not a key"),
-        ("prior.checkins.nobody", "one of date, decimal, delimiter"),
+        ("prior.checkins.nobody", "one of every, gap, latitude"),
         ("prior.counts.first", "as in prior.counts.0"),
         ("solver.name.x", "solver.name is a value"),
     ],

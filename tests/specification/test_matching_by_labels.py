@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from rows import each_row
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.data._states import as_states, read_states
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.errors import SpecificationError
 from mechdesign.specification._specification import parse
 
 LABELS = 'domain.labels = ["A", "B", "C"]\n'
@@ -27,60 +25,140 @@ def in_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_counts_are_matched_with_the_secrets_by_their_labels():
+def counted(label):
+    return LABELS + f'prior.csv = {{ path = "counts.csv", column = "n", label = {label} }}\n' + REST + METRIC
+
+
+def test_counts_are_matched_with_the_secrets_by_the_declared_column_or_taken_in_order():
     Path("counts.csv").write_text("place,n\nC,3\nB,2\nA,1\n")
-    for label in ("", ', label = "place"'):
-        given = parse(LABELS + f'prior.csv = {{ path = "counts.csv", column = "n"{label} }}\n' + REST + METRIC)
-        assert given.problem().prior.tolist() == pytest.approx([1 / 6, 2 / 6, 3 / 6])
-        assert given.notes == ("prior.csv: counts.csv: rows are matched with the secrets by the column place",)
-    taken = parse(LABELS + 'prior.csv = { path = "counts.csv", column = "n", label = "" }\n' + REST + METRIC)
-    assert taken.problem().prior.tolist() == pytest.approx([3 / 6, 2 / 6, 1 / 6])
-    assert "matched with the secrets in order" in taken.notes[0]
+    for label, counts in (('"place"', [1, 2, 3]), ("false", [3, 2, 1])):
+        given = parse(counted(label))
+        assert given.problem().prior.tolist() == pytest.approx([count / 6 for count in counts])
+        assert given.notes == ()
 
 
-@each_row(
-    ("text", "path", "words"),
-    [
-        ("place,n\nC,3\nD,2\nA,1\n", "prior.csv", "row 2, column place is not the label of a secret"),
-        ("place,n\nC,3\nC,2\nA,1\n", "prior.csv", "row 2, column place repeats"),
-        ("place,n\nC,3\nA,1\n", "prior.csv", "no row for the secret B"),
-        ("n\n3\n1\n", "prior.csv.path", "found 2; must be 3"),
-        ("place,n\nC,3\nB,x\nA,1\n", "prior.csv", "row 2, column n is not a number"),
-        ("place,n\nB,x\nC,3\nA,1\n", "prior.csv", "row 1, column n is not a number"),
-    ],
-)
-def test_the_first_mismatch_of_a_file_of_counts_is_refused(text, path, words):
-    Path("counts.csv").write_text(text)
-    given = parse(LABELS + 'prior.csv = { path = "counts.csv", column = "n" }\n' + REST + METRIC)
-    with pytest.raises(SpecificationError) as caught:
-        given.problem()
-    assert caught.value.path == path
-    assert words in str(caught.value)
-    # Errors show only the form of cells.
-    assert "D" not in str(caught.value.value)
+MISMATCHES = [
+    ("place,n\nC,3\nD,2\nA,1\n", "line 3, column place is not the label of a secret"),
+    ("place,n\nC,3\nC,2\nA,1\n", "line 3, column place repeats 'C'"),
+    ("place,n\nC,3\nA,1\n", "column place has no row for 'B'"),
+    ("place,n\n c,3\nB,2\nA,1\n", "line 2, column place is not the label of a secret"),
+    ("place,n\nB,x\nC,3\nA,1\n", "line 2, column n is not a number"),
+    ("place,n\nB,nan\nC,3\nA,1\n", "line 2, column n is not a number"),
+    ("town,n\nB,1\nC,3\nA,1\n", "has no column 'place'"),
+    ("place,place,n\nB,A,1\n", "repeats the column 'place'"),
+]
 
 
-def test_files_of_a_requirement_are_matched_and_said_too():
+def test_the_first_mismatch_of_a_file_of_counts_is_refused_by_its_line():
+    for text, words in MISMATCHES:
+        Path("counts.csv").write_text(text)
+        with pytest.raises(SpecificationError) as caught:
+            parse(counted('"place"')).problem()
+        assert (caught.value.path, words in str(caught.value)) == ("prior.csv", True), str(caught.value)
+        # An error shows no cell.
+        assert caught.value.value is None
+
+
+def test_a_column_of_labels_is_declared():
+    Path("counts.csv").write_text("place,n\nC,3\nB,2\nA,1\n")
+    with pytest.raises(SpecificationError, match=r"^prior\.csv\.label: .*label = false for rows in their order"):
+        parse(counted("'x'").replace(", label = 'x'", "")).problem()
+    Path("counts.csv").write_text("n\n3\n2\n1\n")
+    for label in (", label = 'x'", ""):
+        given = parse(counted("'x'").replace(", label = 'x'", label.replace("'x'", "false")))
+        assert given.problem().prior.tolist() == pytest.approx([3 / 6, 2 / 6, 1 / 6])
+
+
+def test_categories_are_matched_by_their_labels():
     Path("kinds.csv").write_text("where,kind\nC,home\nA,home\nB,work\n")
-    Path("belief.csv").write_text("weight\n1\n1\n2\n")
-    text = (
-        LABELS + UNIFORM + REST + "privacy = [\n"
-        '{ kind = "graph", epsilon = 1, categories = { path = "kinds.csv", column = "kind" } },\n'
-        '{ kind = "distortion", minimum = 0.1, distance = "hamming", '
-        'prior = { csv = { path = "belief.csv", column = "weight" } } }]\n'
-        'policy.isolated = "release"\n'
-    )
-    given = parse(text)
-    graph, floor = given.problem().requirements
-    assert sorted(graph.graph.edges) == [(0, 2)]
-    assert "by the column where" in given.notes[0]
-    assert given.notes[0].startswith("privacy[0].categories: kinds.csv")
-    assert "no column of labels" in given.notes[1]
-    assert given.notes[1].startswith("privacy[1].prior.csv: belief.csv")
-    assert floor is not None
+    kinds = 'categories = { path = "kinds.csv", column = "kind", label = "where" }'
+    graph = f'privacy = [{{ kind = "graph", epsilon = 1, {kinds} }}]\npolicy.isolated = "release"\n'
+    text = LABELS + UNIFORM + REST + graph
+    assert sorted(parse(text).problem().requirements[0].graph.edges) == [(0, 2)]
     Path("kinds.csv").write_text("where,kind\nC,home\nA,home\nD,work\n")
-    with pytest.raises(SpecificationError, match="row 3, column where is not the label"):
+    with pytest.raises(SpecificationError, match="line 4, column where is not the label"):
         parse(text).problem()
+
+
+# --- matrices ---------------------------------------------------------------------------------------------------------
+
+TOWNS = ["home", "work", "gym", "pub"]
+AT = {"home": 0, "work": 1, "gym": 5, "pub": 9}
+
+
+def write_distances(name, rows, columns=None):
+    """Write the distances between places, with the names of rows and columns."""
+    lines = [[place, *(abs(AT[place] - AT[other]) for other in columns or rows)] for place in rows]
+    text = "\n".join(",".join(map(str, line)) for line in [["", *(columns or rows)], *lines])
+    Path(name).write_text(text + "\n", encoding="utf-8")
+
+
+def designed_by(file, cost="asked.csv", kind='kind = "metric", epsilon = 1', key="header = true, index = true"):
+    matrix = f"{{ path = {file!r}, {key} }}"
+    costs = f"cost.matrix = {{ path = '{cost}', header = true, index = true }}\n"
+    return parse(f"domain.labels = {TOWNS}\nprior.uniform = true\n{costs}privacy = [{{ {kind}, matrix = {matrix} }}]\n")
+
+
+KINDS = (
+    'kind = "metric", epsilon = 1',
+    'kind = "threshold", epsilon = 1, radius = 2',
+    'kind = "graph", epsilon = 1, radius = 1',
+)
+
+
+@each_row("kind", KINDS)
+def test_names_of_matrices_in_another_order_are_matched_with_the_labels(kind):
+    write_distances("asked.csv", TOWNS)
+    rest = 'policy.isolated = "release"\n' if "graph" in kind else ""
+    wanted = bounds(designed_by("asked.csv", kind=kind), rest)
+    for rows, columns in ((sorted(TOWNS), None), (TOWNS, sorted(TOWNS)), (TOWNS[::-1], TOWNS)):
+        write_distances("other.csv", rows, columns)
+        assert bounds(designed_by("other.csv", cost="other.csv", kind=kind), rest) == wanted
+
+
+def bounds(given, rest):
+    problem = parse(given.text + rest).problem() if rest else given.problem()
+    bound = next(iter(problem.claims.exponent_bounds.values()))
+    return problem.cost.tolist(), sorted(
+        zip(bound.sources.tolist(), bound.targets.tolist(), bound.weights.tolist(), strict=True)
+    )
+
+
+NAMES = [
+    ([*TOWNS[:3], "bar"], None, "header = true, index = true", "privacy[0].matrix"),
+    (TOWNS[:3], None, "header = true, index = true", "privacy[0].matrix"),
+    ([*TOWNS[:3], "gym"], None, "header = true, index = true", "privacy[0].matrix"),
+    ([*TOWNS[:3], " pub"], None, "header = true, index = true", "privacy[0].matrix"),
+    ([*TOWNS[:3], "Pub"], None, "header = true, index = true", "privacy[0].matrix"),
+    (sorted(TOWNS), None, "header = true, index = 'ignore'", "privacy[0].matrix"),
+    (sorted(TOWNS), None, "header = 'ignore', index = true", "privacy[0].matrix"),
+    (TOWNS, None, "header = true", "privacy[0].matrix"),
+    (TOWNS, None, "index = true", "privacy[0].matrix"),
+    (TOWNS, None, "header = 1", "privacy[0].matrix.header"),
+    (TOWNS, None, "index = 'yes'", "privacy[0].matrix.index"),
+    (TOWNS, None, "numbered = true", "privacy[0].matrix.numbered"),
+]
+
+
+def test_other_names_of_matrices_are_refused():
+    write_distances("asked.csv", TOWNS)
+    for rows, columns, key, path in NAMES:
+        AT.update({name: 9 for name in rows if name not in AT})
+        write_distances("other.csv", rows, columns)
+        with pytest.raises(SpecificationError) as caught:
+            designed_by("other.csv", key=key).problem()
+        assert caught.value.path == path, (rows, key, str(caught.value))
+
+
+def test_names_may_be_skipped_and_positions_are_no_names():
+    write_distances("asked.csv", TOWNS)
+    write_distances("sorted.csv", sorted(TOWNS))
+    taken = designed_by("sorted.csv", key="header = 'ignore', index = 'ignore'").problem()
+    assert taken.requirements[0].distance[0].tolist() == [0, 5, 4, 4]
+    AT.update({"0": 0, "1": 1, "2": 5, "3": 9})
+    for order in ("0123", "3120"):
+        write_distances("counted.csv", list(order))
+        assert designed_by("counted.csv").problem().requirements[0].distance[0].tolist() == [0, 1, 5, 9]
 
 
 @each_row("edges", ['[["3", "2"]]', '[["A", "B"]]', "[[0, 1]]", '[["A", 1]]'])
@@ -133,25 +211,6 @@ def test_edges_in_a_file_are_labels_where_these_are_numbers():
         parse(LABELS + UNIFORM + REST + graph).problem()
 
 
-def test_the_states_of_a_released_trace_are_read_as_they_were_written():
-    houses = md.Domain.from_labels(["3", "2", "1", "0"])
-    # Positions 0 and 3, as in a released trace; without the column of positions these numbers are labels.
-    Path("released.csv").write_text("step,state,label\n0,0,3\n1,3,0\n")
-    assert read_states("released.csv", houses).tolist() == [0, 3]
-    Path("labels.csv").write_text("step,state,label\n0,3,3\n1,0,0\n")
-    assert read_states("labels.csv", houses).tolist() == [0, 3]
-    Path("alone.csv").write_text("state\n0\n3\n")
-    assert read_states("alone.csv", houses).tolist() == [3, 0]
-    assert as_states([0, 3], houses).tolist() == [0, 3]
-    for wrong in ("step,state,label\n0,0,3\n1,2,0\n", "step,state,label\n0,0,3\n1,3,x\n"):
-        Path("wrong.csv").write_text(wrong)
-        with pytest.raises(InputError, match="line 3"):
-            read_states("wrong.csv", houses)
-    # A column of remarks called label is ignored.
-    Path("remarks.csv").write_text("state,label\n3,morning\n0,noon\n")
-    assert read_states("remarks.csv", houses).tolist() == [0, 3]
-
-
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 
@@ -176,18 +235,30 @@ def test_a_secret_on_the_command_line_is_a_label_where_labels_are_numbers(design
 
 
 def test_an_attacker_s_prior_is_matched_by_labels(designed):
-    Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n3,1\n")
-    Path("order.csv").write_text("probability\n1\n1\n1\n97\n")
-    matched, taken = (run("attack", designed, "--prior", name, "--json") for name in ("prior.csv", "order.csv"))
-    assert matched.stdout == taken.stdout
-    assert "by the column house" in " ".join(matched.stderr.split())
-    assert "matched with the secrets in order" in " ".join(taken.stderr.split())
-    other = run("attack", designed, "--prior", "prior.csv", "--label", "", "--json")
-    assert other.stdout != matched.stdout
-    Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n9,1\n")
-    refused = run("attack", designed, "--prior", "prior.csv")
-    assert refused.exit_code == 2
-    assert "column house" in " ".join(refused.stderr.split())
+    for name, text in {
+        "prior.csv": "label,weight\n0,97\n1,1\n2,1\n3,1\n",
+        "more.csv": "weight,size,label\n1,5,1\n97,6,0\n1,7,2\n1,8,3\n",
+        "order.csv": "weight\n1\n1\n1\n97\n",
+    }.items():
+        Path(name).write_text(text)
+    for command in ("attack", "audit"):
+        found = {
+            run(command, designed, "--prior", f"{name}.csv", "--json").stdout for name in ("prior", "more", "order")
+        }
+        assert len(found) == 1
+        for text, words in {
+            "label,weight\n0,97\n1,1\n2,1\n9,1\n": "line 5, column label: is not the label of a secret",
+            "label,weight\n0,97\n1,1\n2,1\n2,1\n": "line 5, column label: repeats '2'",
+            "label,weight\n0,97\n1,1\n2,1\n": "has no row for '3'",
+            "weight\n97\n1\n2\n": "has another number of rows; found 3; must be 4",
+            "house,weight\n0,97\n1,1\n2,1\n3,1\n": "has no column 'label'",
+            "label,count\n0,97\n1,1\n2,1\n3,1\n": "has no column 'weight'",
+            "label;weight\n0;97\n1;1\n2;1\n3;1\n": "pd.read_csv(",
+            "weight\n97\n1\n1\n-2\n": "counts[3]: is not accepted",
+        }.items():
+            Path("wrong.csv").write_text(text)
+            refused = run(command, designed, "--prior", "wrong.csv")
+            assert (refused.exit_code, words in " ".join(refused.stderr.split())) == (2, True), (words, refused.stderr)
 
 
 def test_a_channel_with_labels_is_audited_in_the_order_of_the_specification():
@@ -204,9 +275,9 @@ def test_a_channel_with_labels_is_audited_in_the_order_of_the_specification():
     assert found[0].exit_code == 0
     assert found[0].stdout == found[1].stdout
     for wrong, words in (
-        ("ABD", "is not a label of the specification"),
-        ("ABB", "several rows"),
-        ("AB", "a row for each secret"),
+        ("ABD", "has a name that is no label"),
+        ("ABB", "has a name more than once; found 'B'"),
+        ("AB", "lacks a label; found 'C'"),
     ):
         Path("c.csv").write_text("secret,A,B,C\n" + "".join(f"{name},{rows.get(name, rows['C'])}\n" for name in wrong))
         refused = run("audit", "c.csv", "--spec", "spec.toml")
@@ -214,21 +285,9 @@ def test_a_channel_with_labels_is_audited_in_the_order_of_the_specification():
         assert words in " ".join(refused.stderr.split())
 
 
-def test_edges_and_weights_of_an_audit_name_labels_where_these_are_numbers(designed):
+def test_edges_of_an_audit_name_labels_where_these_are_numbers(designed):
     Path("edges.csv").write_text("3,2\n")
     found = run("audit", designed, "--graph", "edges.csv", "--json", "--no-optimum")
     assert '"pair": [\n      0,\n      1\n' in found.stdout or '"pair": [\n      1,\n      0\n' in found.stdout
     Path("edges.csv").write_text("3,4\n")
     assert "not read as an index" in " ".join(run("audit", designed, "--graph", "edges.csv").stderr.split())
-    Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n3,1\n")
-    said = run("audit", designed, "--prior", "prior.csv", "--no-optimum", "--json").stderr
-    assert "by the column house" in " ".join(said.split())
-
-
-def test_what_is_said_of_a_file_is_printed(designed):
-    Path("counts.csv").write_text("n\n3\n2\n1\n")
-    Path("s.toml").write_text(LABELS + 'prior.csv = { path = "counts.csv", column = "n" }\n' + REST + METRIC)
-    made = run("design", "s.toml", "-o", "made", "--no-report")
-    assert made.exit_code == 0, made.stderr
-    assert "rows are matched with the secrets in order" in " ".join((made.stderr + made.stdout).split())
-    assert np.isfinite(md.Channel.load("made").matrix).all()

@@ -55,7 +55,7 @@ def test_a_coarser_grid(domain: str) -> None:
 
 
 WRONG = [
-    ("subset = []", "observables.subset", "is empty"),
+    ("subset = []", "observables.subset", "length >= 1"),
     ("subset = [8]", "observables.subset[0]", "0 to 7"),
     ('subset = [1, "1"]', "observables.subset[1]", "repeats subset[0]"),
     ("blocks = 3", "observables.blocks", "does not divide the 4 columns; found 3; must be one of 1, 2, 4"),

@@ -9,14 +9,14 @@ from rows import each_row
 from spec_examples import BOX, GRID, LABELS, UNIFORM, assert_refused_texts
 
 from mechdesign import specification as spec
-from mechdesign.data._movement import read_plt
+from mechdesign.data.movement import read_plt
 from mechdesign.data.trajectories import to_grid
 from mechdesign.errors import InputWarning, SpecificationError
 from mechdesign.graphs._builders import edge_array
 from mechdesign.model._markov import MarkovChain
 
 # The bracket is replaced by further keys, or by nothing.
-KINDS = 'categories = { path = "kinds.csv", column = "kind", delimiter = ";"]'
+KINDS = 'categories = { path = "kinds.csv", column = "kind", label = false]'
 CHECKINS = 'prior = { checkins = { path = "c.csv", user = "u", latitude = "a", longitude = "o" }, smoothing = 1 }'
 
 
@@ -30,7 +30,7 @@ def read(folder=".", graph="line = true", domain=LABELS, prior=UNIFORM, rest="",
 def folder(tmp_path):
     texts = {
         "p.csv": "0,.5,.5\n1,0,0\n0,1,0\n",
-        "kinds.csv": "kind;area\npark;1\nshop;1\npark;2\npark;1\n;1\nshop;1\n",
+        "kinds.csv": "kind,area\npark,1\nshop,1\npark,2\npark,1\n,1\nshop,1\n",
         "three.csv": "kind\na\nb\nc\n",
         "wide.csv": "1,0\n0,1\n",
         "sums.csv": "1,1,0\n0,1,0\n0,0,1\n",
@@ -128,7 +128,7 @@ def test_chains_from_data(folder):
     assert found.release_settings.transition.matrix.tolist() == expected.matrix.tolist()
     steps, order = found.release_settings.notes
     assert steps == "release.transition: 3 steps of 2 user(s) counted"
-    assert order.startswith("prior.checkins: no times are read: points are in the order of the file")
+    assert order == "release.transition: no times are read: points are in the order of the file"
     named = CHECKINS.replace("prior", "release.transition")
     assert read(folder, domain=BOX, rest=named).release_settings.transition.matrix.tolist() == expected.matrix.tolist()
 
@@ -144,7 +144,7 @@ def test_a_walk_over_a_grid():
 @pytest.mark.slow
 def test_geolife_transitions(data_folder):
     box = "domain.grid = { columns = 8, rows = 8, south = 39.8, north = 40.1, west = 116.2, east = 116.5 }"
-    prior = 'prior = { plt = { path = "geolife_trackintel/geolife_long_10_MB", only = 1 }, smoothing = 0.01 }'
+    prior = 'prior = { plt = { path = "geolife_trackintel/geolife_long_10_MB", only = "001" }, smoothing = 0.01 }'
     rest = "release.transition = { estimated = true, smoothing = 0.01 }"
     found = read(data_folder, "transitions = { estimated = true }", box, prior, rest)
     traces = [trace for trace in read_plt(data_folder / "geolife_trackintel/geolife_long_10_MB") if trace.user == "001"]
@@ -185,7 +185,6 @@ GRAPHS = [
     ("transitions = { path = 'sums.csv' }", "privacy[0].transitions.path[0]", "does not sum to 1"),
     ("transitions = { path = 'p.csv', smoothing = 1 }", "privacy[0].transitions.smoothing", "Remove"),
     ("transitions = { path = 'p.csv', ends = 'any' }", "privacy[0].transitions.ends", "Remove the key"),
-    ("transitions = { path = 'p.csv', border = 'cut' }", "privacy[0].transitions.border", "Remove the key"),
     ("transitions = { estimated = false }", "privacy[0].transitions.estimated", "cannot be false"),
     ("transitions = { estimated = true }", "privacy[0].transitions.estimated", "checkins or plt"),
     ("transitions = { neighbours = 8 }", "privacy[0].transitions.neighbours", "needs a grid"),
@@ -199,7 +198,7 @@ GRAPHS_OF_CELLS = [
     ("blocks = [3]", "privacy[0].blocks", "a list of length 2"),
     ("blocks = 'three'", "privacy[0].blocks", "integer"),
     ("categories = { path = 'three.csv', column = 'kind' }", "privacy[0].categories", "found 3; must be 6"),
-    ("transitions = { neighbours = 5 }", "privacy[0].transitions.neighbours", "4 or 8"),
+    ("transitions = { neighbours = 5 }", "privacy[0].transitions.neighbours", "one of 4, 8"),
 ]
 POLICIES = [
     ("policy.withing = 'map'", "policy.withing", "Did you mean within?"),
@@ -209,7 +208,7 @@ POLICIES = [
     ("policy.repaired = 'al'", "policy.repaired", "Did you mean all?"),
     ("policy.hull = 3", "policy.hull", "must be a string"),
     ("policy.hull = 'whole'", "policy.hull", "component, graph"),
-    ("policy.support = []", "policy.support", "is empty"),
+    ("policy.support = []", "policy.support", "length >= 1"),
     ("policy.support = ['a', 'e']", "policy.support[1]", "is not a secret"),
     ("policy = { support = ['a'], delta = 0.1 }", "policy", "both support and delta"),
     ("policy.delta = 1", "policy.delta", "below 1"),
@@ -220,11 +219,14 @@ RELEASES = [
     ("# nothing", "release.transition", "is missing"),
     ("release.transition = {}", "release.transition", "exactly one of path"),
     ("release.transition = { path = 'p.csv', smoothing = 1 }", "release.transition.smoothing", "be combined"),
-    ("release.transition = { path = 'p.csv', ends = 'any' }", "release.transition.ends", "instead of the row"),
-    ("release.transition = { path = 'p.csv', border = 'cut' }", "release.transition.border", "cannot be combined"),
+    ("release.transition = { path = 'p.csv', ends = 'any' }", "release.transition.ends", "cannot be combined"),
     ("release.transition = { neighbours = 4, ends = 'stay' }", "release.transition.ends", "cannot be combined"),
+    ("release.transition = { neighbours = 4, header = true }", "release.transition.header", "cannot be combined"),
+    ("release.transition = { estimated = true, index = false }", "release.transition.index", "cannot be combined"),
+    ("release.transition = { path = 'p.csv', numbered = true }", "release.transition.numbered", "is not a known key"),
     ("release.transition = { estimated = true, ends = 'leave' }", "release.transition.ends", "leave"),
-    ("release.transition = { estimated = true, border = 'wall' }", "release.transition.border", "wall"),
+    ("release.transition = { estimated = true, border = 'state' }", "release.transition.border", "is not a known key"),
+    ("release.transition = { estimated = true, ends = 'mixture' }", "release.transition.ends", "mixture"),
     ("release.transition = { path = 'sums.csv' }", "release.transition.path[0]", "does not sum to 1"),
     ("release.transition = { estimated = true }", "release.transition.estimated", "checkins or plt"),
     ("release = { mechanism = 'lap', transition = { path = 'p.csv' } }", "release.mechanism", "Did you mean"),
@@ -247,29 +249,37 @@ def test_wrong_policies_and_releases_are_refused(folder):
     assert_refused_texts(RELEASES, lambda text, folder: read(folder, rest=text).release_settings, folder)
 
 
-def test_a_state_never_left_stays_unless_something_else_is_asked_for(folder):
-    settings = read(folder, domain=BOX, prior=CHECKINS, rest="release.transition.estimated = true").release_settings
+def test_a_state_that_nobody_left_stays_if_that_is_stated(folder):
+    rest = "release.transition = { estimated = true, ends = 'stay' }"
+    settings = read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings
     assert settings.transition.matrix.tolist() == [[0, 0.5, 0, 0.5], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    assert any("observed from 2 of 4 states: the chain stays in them" in note for note in settings.notes)
-
-
-@each_row("ends", ["mixture", "any"])
-def test_a_state_without_a_row_is_refused(folder, ends):
-    rest = f'release.transition = {{ estimated = true, ends = "{ends}" }}'
-    error = failure(lambda: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
-    assert (error.path, error.value) == ("release.transition.ends", ends)
-    assert error.remedy == 'use ends = "stay", which puts a 1 on the diagonal'
-    # The remedy works, and a chain with a row for each state is accepted.
-    made = read(folder, domain=BOX, prior=CHECKINS, rest=rest.replace(ends, "stay"))
-    assert made.release_settings.transition.size == 4
+    assert any("observed for 2 of 4 rows: the chain stays there" in note for note in settings.notes)
+    for ends in ("", ", ends = 'any'"):
+        rest = f"release.transition = {{ estimated = true{ends} }}"
+        error = failure(lambda rest=rest: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
+        assert error.path == "release.transition.estimated"
+        assert "no trace leaves 2 of 4 states" in error.problem
+        assert 'ends="stay"' in error.remedy
     # The same holds for a matrix in a file.
-    (folder / "open.csv").write_text(f"0,0.5,0,0.5\n1,0,0,0\n{ends}\n{ends}\n")
-    rest = "release.transition.path = 'open.csv'"
-    error = failure(lambda: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
-    assert (error.path, error.value) == ("release.transition.path", ends)
-    (folder / "open.csv").write_text("0,0.5,0,0.5\n1,0,0,0\nstay\nstay\n")
-    made = read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings
-    assert made.transition.matrix[2:].tolist() == [[0, 0, 1, 0], [0, 0, 0, 1]]
+    (folder / "open.csv").write_text("0,0.5,0,0.5\n1,0,0,0\n0,0,0,0\n0,0,0,0\n")
+    error = failure(lambda: read(folder, domain=BOX, rest="release.transition.path = 'open.csv'").release_settings)
+    assert error.path == "release.transition.path[2]"
+    assert 'ends = "stay"' in error.remedy
+
+
+def test_a_chain_with_names_is_taken_in_the_order_of_the_states(folder):
+    rest = "release.transition = { path = 'named.csv', header = true, index = true }"
+    (folder / "named.csv").write_text(",2,0,1\n2,0,0.25,0.75\n0,0.5,0,0.5\n1,1,0,0\n")
+    chain = read(folder, rest=rest).release_settings.transition
+    assert chain.matrix.tolist() == [[0, 0.5, 0.5], [0, 0, 1], [0.25, 0.75, 0]]
+    for text, more in (
+        (",2,0,9\n2,0,0.25,0.75\n0,0.5,0,0.5\n1,1,0,0\n", rest),
+        (",2,0,1\n2,0,0.25,0.75\n", rest.split(",")[0] + " }"),
+    ):
+        (folder / "named.csv").write_text(text)
+        error = failure(lambda more=more: read(folder, rest=more).release_settings)
+        assert error.path.startswith("release.transition"), error
+    assert "header = true" in error.remedy
 
 
 def test_policies_need_a_graph_of_one_epsilon():

@@ -40,7 +40,7 @@ WHOLE = [
     (document(prior=""), "prior", "is missing"),
     (document(cost=""), "cost", "is missing"),
     (document(privacy=""), "privacy", "is missing"),
-    (document(privacy="privacy = []"), "privacy", "at least one"),
+    (document(privacy="privacy = []"), "privacy", "length >= 1"),
     (document(privacy="privacy.kind = 'metric'"), "privacy", "must be a list"),
     (document(privacy="privacy = [1]"), "privacy[0]", "must be a table"),
     (document(domain=BOX.replace("40.2", "39")), "domain.grid.south", "not below north"),
@@ -52,8 +52,16 @@ WHOLE = [
     (document(cost=EUCLIDEAN, rest="observables.line = 3"), "cost.distance", "dimensions"),
     (document(cost=EUCLIDEAN, rest="observables.points = [[0, 0]]"), "cost.distance", "another unit"),
     (document(cost=EUCLIDEAN, rest="observables.labels = ['x']"), "cost.distance", "labels only"),
-    (document("domain.line = 2", cost="cost.matrix = { path = 'negative.csv' }"), "cost.matrix[1,0]", "-9"),
-    (document("domain.line = 2", cost="cost.matrix = { path = 'nan.csv' }"), "cost.matrix[0,0]", "nan"),
+    (
+        document("domain.line = 2", cost="cost.matrix = { path = 'negative.csv' }"),
+        "cost.matrix[1,0]",
+        "must be a number >= 0",
+    ),
+    (
+        document("domain.line = 2", cost="cost.matrix = { path = 'nan.csv' }"),
+        "cost.matrix[0,0]",
+        "must be a number >= 0",
+    ),
     (document("domain.line = 2", cost="cost.matrix = { path = 'inf.csv' }"), "cost.matrix", "finite"),
     (document(cost="cost.graph = { neighbours = 4 }", rest="observables.line = 2"), "cost.graph", "secrets only"),
     (document(privacy="[privacy]\nkind = 'metric'"), "privacy", "Write [[privacy]] instead of [privacy]"),
@@ -88,7 +96,7 @@ DOMAINS = [
     ("domain.labels = ['a', 1]", "domain.labels[1]", "must be a string"),
     ("domain.line = 0", "domain.line", ">= 1"),
     ("domain.line = 5001", "domain.line", "5000"),
-    ("domain.points = []", "domain.points", "is empty"),
+    ("domain.points = []", "domain.points", "length >= 1"),
     ("domain.points = [[]]", "domain.points", "no columns"),
     ("domain.points = [[0, 1], [2]]", "domain.points[1]", "coordinates"),
     ("domain.points = [[0, 1], [2, 'x']]", "domain.points[1][1]", "must be a number"),
@@ -97,7 +105,7 @@ DOMAINS = [
     ("domain.csv = { path = 'places.csv', x = 'x' }", "domain.csv", "x and y"),
     ("domain.csv = { path = 'none.csv', x = 'x', y = 'y' }", "domain.csv.path", "cannot be opened"),
     ("domain.csv = { path = 'places.csv', x = 'x', y = 'z' }", "domain.csv", "no column 'z'"),
-    ("domain.csv = { path = 'places.csv', x = 'x', y = 'y' }", "domain.csv", "row 2"),
+    ("domain.csv = { path = 'places.csv', x = 'x', y = 'y' }", "domain.csv", "line 3, column y"),
     ("domain.csv = { path = '.', x = 'x', y = 'y' }", "domain.csv.path", "cannot be opened"),
     ("domain = { csv = { path = 'places.csv', latitude = 'x', longitude = 'x' }, unit = 'm' }", "domain.unit"),
 ]
@@ -107,13 +115,13 @@ PRIORS = [
     ("prior.uniform = false", "prior.uniform", "must be true"),
     ("prior = { uniform = true, smoothing = 1 }", "prior.smoothing", "combined with uniform"),
     ("prior.probabilities = [0.5, 0.5]", "prior.probabilities", "found 2; must be 6"),
-    ("prior.checkins = { path = 'c.csv' }", "prior.checkins", "requires a geographic grid"),
-    ("prior.simulated.centres = []", "prior.simulated.centres", "is empty"),
+    ("prior.checkins = { path = 'c.csv', user = false }", "prior.checkins", "requires a geographic grid"),
+    ("prior.simulated.centres = []", "prior.simulated.centres", "length >= 1"),
     ("prior.simulated.centres = [{ x = 1, y = 1 }]", "prior.simulated.centres[0].spread", "missing"),
     ("prior.simulated.centres = [{ x = 1, y = 1, spread = 0 }]", "prior.simulated.centres[0].spread", "> 0"),
-    ("prior.simulated.centres = [{ x = inf, y = 1, spread = 1 }]", "prior.simulated.centres[0].x", "finite"),
-    ("prior.simulated = { people = 0, centres = [] }", "prior.simulated.people", "between 1"),
-    ("prior.simulated = { background = 2, centres = [] }", "prior.simulated.background", "0 and 1"),
+    ("prior.simulated.centres = [{ x = inf, y = 1, spread = 1 }]", "prior.simulated.centres[0].x", "<= 1e+100"),
+    ("prior.simulated = { people = 0, centres = [] }", "prior.simulated.people", "an integer >= 1"),
+    ("prior.simulated = { background = 2, centres = [] }", "prior.simulated.background", "a number <= 1"),
 ]
 PRIORS_OF_LABELS = [
     ("prior.probabilities = [0.5, 0.5, 0.1]", "prior.probabilities", "does not sum to 1"),
@@ -126,25 +134,56 @@ PRIORS_OF_LABELS = [
     ("prior = { counts = [1, 2, 0], smoothing = -1 }", "prior.smoothing", "-1"),
     ("prior.csv = { path = 'none.csv', column = 'x' }", "prior.csv.path", "cannot be opened"),
     ("prior.csv = { path = 'places.csv', column = 'z' }", "prior.csv", "no column 'z'"),
-    ("prior.csv = { path = 'places.csv', column = 'y' }", "prior.csv", "row 2"),
-    ("prior.csv = { path = 'places.csv', column = 'x' }", "prior.csv.path", "found 2; must be 3"),
-    ("prior.csv = { path = 'bad.csv', column = 'x' }", "prior.csv", "UTF-8"),
-    ("prior.csv = { path = 'places.csv', column = 'x', delimiter = '' }", "prior.csv.delimiter"),
-    ("prior.simulated.centres = []", "prior.simulated", "places in the plane"),
+    ("prior.csv = { path = 'places.csv', column = 'x' }", "prior.csv.label", "false for rows in their order"),
+    ("prior.csv = { path = 'places.csv', column = 'x', label = true }", "prior.csv.label", "or false"),
+    ("prior.csv = { path = 'places.csv', column = 'x', label = '' }", "prior.csv", "no column ''"),
+    ("prior.csv = { path = 'places.csv', column = 'x', label = false }", "prior.csv", "found 2; must be 3"),
+    ("prior.csv = { path = 'three.csv', column = 'y' }", "prior.csv", "line 3, column y"),
+    ("prior.csv = { path = 'bad.csv', column = 'x' }", "prior.csv", "utf-8"),
+    ("prior.csv = { path = 'places.csv', column = 'x', delimiter = ';' }", "prior.csv.delimiter"),
+    (
+        "prior.simulated.centres = [{ x = 1, y = 1, spread = 1 }]",
+        "prior.simulated",
+        "places in the plane",
+    ),
 ]
 PRIORS_OF_PLACES = [
-    ("prior.checkins = { path = 'none.csv' }", "prior.checkins.path", "cannot be opened"),
-    ("prior.checkins = { path = 'c.csv' }", "prior.checkins", "no column 'user'"),
-    ("prior.checkins = { path = 'c.csv', only = 6.5 }", "prior.checkins.only", "integer or a string"),
-    ("prior.checkins = { path = 'c.csv', delimiter = ';;' }", "prior.checkins.delimiter", ";;"),
+    ("prior.checkins = { path = 'none.csv', user = 'who' }", "prior.checkins.path", "cannot be opened"),
+    ("prior.checkins = { path = 'c.csv' }", "prior.checkins.user", "or false: all rows are one person's"),
+    ("prior.checkins = { path = 'c.csv', user = true }", "prior.checkins.user", "cannot be true"),
+    ("prior.checkins = { path = 'c.csv', user = 'user' }", "prior.checkins", "line 1 has no column 'user'"),
+    ("prior.checkins = { path = 'c.csv', user = '' }", "prior.checkins", "no column ''"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', only = 6.5 }", "prior.checkins.only", "integer or a string"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', delimiter = ';' }", "prior.checkins.delimiter", "not a known"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, only = 7 }", "prior.checkins.only", "one of the 2 users"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, time = 'when' }", "prior.checkins", "no column 'when'"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, time = 'at' }", "prior.checkins", "line 2, column at"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, every = '1 min' }", "prior.checkins.time", "is missing"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, gap = 'a lot' }", "prior.checkins.gap", "length of time"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', place = 'at' }", "prior.checkins.places", "is missing"),
+    ("prior.checkins = { path = 'c.csv', user = 'who', places = { path = 'c.csv' } }", "prior.checkins.places.key"),
     (
-        "prior.checkins = { path = 'c.csv', user = 'who', latitude = 'lat', longitude = 'lon', only = 7 }",
-        "prior.checkins.only",
+        "prior.checkins = { path = 'c.csv', user = 'who', place = 'at', places = { path = 'no.csv', key = 'k' } }",
+        "prior.checkins.places.path",
     ),
-    ("prior.checkins = { path = 'c.csv', user = 'who', latitude = 'at', longitude = 'lon' }", "prior.checkins"),
-    ("prior.checkins = { path = 'c.csv', user = 'who', latitude = 'lon', longitude = 'who' }", "prior.checkins"),
+    (
+        "prior.checkins = { path = 'c.csv', user = 'who', place = 'at', places = { path = 'c.csv', key = 'k' } }",
+        "prior.checkins.places",
+        "no column 'k'",
+    ),
+    ("prior.checkins = { path = 'c.csv', user = false, latitude = 'at', longitude = 'lon' }", "prior.checkins"),
+    (
+        "prior.checkins = { path = 'c.csv', user = false, latitude = 'lon', longitude = 'lat' }",
+        "prior.checkins",
+        "interchanged",
+    ),
+    (
+        "prior.checkins = { path = 'c.csv', user = 'lon', latitude = 'lon', longitude = 'who' }",
+        "prior.checkins",
+        "two meanings",
+    ),
     ("prior.checkins = { path = 'empty.csv', user = 'x', latitude = 'x', longitude = 'x' }", "prior.checkins"),
-    ("prior.plt = { path = 'none' }", "prior.plt.path", "not a folder"),
+    ("prior.plt = { path = 'none' }", "prior.plt.path", "no trajectories"),
     ("prior.plt = { path = '.' }", "prior.plt.path", "no trajectories"),
 ]
 COSTS = [
@@ -153,14 +192,14 @@ COSTS = [
     ("cost.distance = 'haversine'", "cost.distance", "latitudes and longitudes"),
     ("cost = { distance = 'hamming', objective = 'worse' }", "cost.objective", "Did you mean worst?"),
     ("cost = { distance = 'hamming', power = 0 }", "cost.power", "> 0"),
-    ("cost = { distance = 'hamming', scale = inf }", "cost.scale", "finite"),
+    ("cost = { distance = 'hamming', scale = inf }", "cost.scale", "<= 1e+100"),
     ("cost.matrix = { path = 'none.csv' }", "cost.matrix.path", "cannot be opened"),
     ("cost.matrix = { path = 'none.npy' }", "cost.matrix.path", "cannot be opened"),
     ("cost.matrix = { path = 'flat.npy' }", "cost.matrix", "does not contain a matrix"),
     ("cost.matrix = { path = 'two.csv' }", "cost.matrix", "6 rows and 6 columns"),
     ("cost.matrix = { path = 'ragged.csv' }", "cost.matrix", "line 2"),
     ("cost.matrix = { path = 'places.csv' }", "cost.matrix", "line 1"),
-    ("cost.matrix = { path = 'blank.csv' }", "cost.matrix", "is empty"),
+    ("cost.matrix = { path = 'blank.csv' }", "cost.matrix", "contains no numbers"),
     ("cost.graph = { neighbours = 4, edges = [] }", "cost.graph", "edges and neighbours"),
 ]
 REQUIREMENTS = [
@@ -183,7 +222,7 @@ REQUIREMENTS = [
     ("kind = 'threshold', epsilon = 1, radius = 0, distance = 'hamming'", "privacy[1].radius", "greater than 0"),
     ("kind = 'graph', epsilon = 1", "privacy[1]", "exactly one of edges"),
     ("kind = 'graph', epsilon = 0, neighbours = 4", "privacy[1].epsilon", "greater than 0"),
-    ("kind = 'graph', epsilon = 1, neighbours = 6", "privacy[1].neighbours", "4 or 8"),
+    ("kind = 'graph', epsilon = 1, neighbours = 6", "privacy[1].neighbours", "one of 4, 8"),
     ("kind = 'graph', epsilon = 1, edges = [[0, 6]]", "privacy[1].edges[0][1]", "from 0 to 5"),
     ("kind = 'graph', epsilon = 1, edges = [[0, -1]]", "privacy[1].edges[0][1]", "from 0 to 5"),
     ("kind = 'graph', epsilon = 1, edges = [['x', 1]]", "privacy[1].edges[0][0]", "found 'x'"),
@@ -200,7 +239,7 @@ REQUIREMENTS = [
 ]
 OTHERS = [
     ("titel = 'x'", "titel", "Did you mean title?"),
-    ("version = 2", "version", "must be 1"),
+    ("version = 2", "version", "must be one of 1"),
     ("title = 3", "title", "found 3; must be a string"),
     ("observables.line = -1", "observables.line", "-1"),
     ("observables.lines = 1", "observables.lines", "Did you mean line?"),
@@ -219,6 +258,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in {
         "places.csv": "x,y\n1,2\n3,four\n",
         "c.csv": CHECKINS,
+        "three.csv": "y\n2\nfour\n1\n",
         "empty.csv": "x\n",
         "blank.csv": "\n",
         "two.csv": "0,1\n1,0\n",
@@ -254,14 +294,15 @@ def test_wrong_domains(folder):
 def test_wrong_priors(folder):
     assert_refused_texts(PRIORS, parts("prior"), folder)
     assert_refused_texts(PRIORS_OF_LABELS, parts("prior", LABELS), folder)
-    assert_refused_texts(PRIORS_OF_PLACES, parts("prior", BOX), folder)
+    rows = [(text.replace("WHERE", "latitude = 'lat', longitude = 'lon'"), *row) for text, *row in PRIORS_OF_PLACES]
+    assert_refused_texts(rows, parts("prior", BOX), folder)
 
 
 def test_wrong_costs(folder):
     assert_refused_texts(COSTS, parts("cost"), folder)
     error = failure(document(cost="cost.matrix = { path = 'bad.npy' }"), folder)
     assert error.path == "cost.matrix"
-    assert "not a NumPy file" in str(error)
+    assert "has another format" in str(error)
 
 
 def test_wrong_requirements(folder):

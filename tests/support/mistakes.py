@@ -622,7 +622,8 @@ prior.csv = { path = "w.csv", column = "n" }
 cost.distance = "hamming"
 privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]
 """
-AGES = """domain.attributes.age = { range = [0, 99] }
+AGES = """table.person = false
+domain.attributes.age = { range = [0, 99] }
 policy = { kind = "threshold", theta = 5 }
 release = { kind = "ranges", ranges = [[0, 17], [18, 99]], epsilon = 0.5 }
 """
@@ -695,8 +696,8 @@ def with_files_of_ones_own() -> Iterator[Mistake]:
         ("design ages.toml", "mechdesign table", {}),
         ("table g.toml ages.csv", "mechdesign design", {}),
         ("table ages.csv ages.toml", "ages.csv", {}),
-        ("table ages.toml t.csv", "Age", {"t.csv": "Age\n36\n"}),
-        ("table ages.toml t.csv", "row 1", {"t.csv": "age\n36 years\n"}),
+        ("table ages.toml t.csv", "capitals", {"t.csv": "Age\n36\n"}),
+        ("table ages.toml t.csv", "line 2", {"t.csv": "age\n36 years\n"}),
         ("table ages.toml ages.csv --ledger ages.csv", "not a ledger", {}),
         ("audit chain.csv --distance haversine --points p.csv", "--spec", {"p.csv": places}),
         ("audit p.csv --distance hamming", "found 100;", {"p.csv": "75,25\n25,75\n"}),

@@ -289,7 +289,8 @@ def table_case(rng: random.Random) -> Case:
     unbounded = not cumulative and rng.random() < 0.4
     known = [] if unbounded or rng.random() < 0.85 else [values[0][rng.randrange(sizes[0])]]
     release = _release(rng, kind, names, values)
-    text = f'title = "A table"\n{domain}\n[policy]\n{policy}\nunbounded = {str(unbounded).lower()}\n'
+    people = rng.choice(["false", "false", '"who"\nrows_per_person = 3'])
+    text = f'title = "A table"\n{domain}\n[table]\nperson = {people}\n[policy]\n{policy}\nunbounded = {str(unbounded).lower()}\n'
     for value in known:
         shown = value if value.isdecimal() else f'"{value}"'
         text += f"[[policy.constraints]]\nwhere = {{ {names[0]} = {shown} }}\n"
@@ -395,8 +396,9 @@ def _neighbour(
 
 
 def _table(names: list[str], values: list[list[str]], records: list[tuple[int, ...]]) -> str:
-    rows = [",".join(listed[code] for listed, code in zip(values, record, strict=True)) for record in records]
-    return "\n".join([",".join(names), *rows]) + "\n"
+    cells = [[listed[code] for listed, code in zip(values, record, strict=True)] for record in records]
+    rows = [",".join([*row, f"person {index // 3}"]) for index, row in enumerate(cells)]
+    return "\n".join([",".join([*names, "who"]), *rows]) + "\n"
 
 
 # Histories

@@ -15,10 +15,10 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.certify import _bundle as bundle
-from mechdesign.data._text import file_digest
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model._origin import Origin
 from mechdesign.report._proved import describe_proof
+from mechdesign.specification._origin import file_digest
 
 CHECKINS = "user,latitude,longitude\nu1,40.71,-74.0\nu1,40.75,-73.95\nu1,45.0,-73.95\nu2,40.71,-74.0\n"
 SPECIFICATION = """
@@ -26,7 +26,7 @@ title = "Two by two"
 [domain]
 grid = { columns = 2, rows = 2, south = 40.70, west = -74.02, north = 40.78, east = -73.93 }
 [prior]
-checkins = { path = "c.csv", only = "u1" }
+checkins = { path = "c.csv", user = "user", only = "u1" }
 smoothing = 0.5
 [cost]
 distance = "euclidean"

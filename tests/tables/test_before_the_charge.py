@@ -55,7 +55,7 @@ def test_a_command_answers_in_subnormal_steps(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     more = "k = 1" if kind == "kmeans" else ""
     Path("s.toml").write_text(
-        "domain.attributes.x = { values = [0.0, 1e-310] }\npolicy.kind = 'full'\n"
+        "table.person = false\ndomain.attributes.x = { values = [0.0, 1e-310] }\npolicy.kind = 'full'\n"
         f"[release]\nkind = '{kind}'\n{more}\n"
         "epsilon = 1\n[ledger]\npath = 'l.json'\nepsilon = 2\n",
         encoding="utf-8",
@@ -131,11 +131,11 @@ def test_what_a_domain_is_too_wide_for_is_refused_whatever_the_table_holds():
 
 POLICY = Policy.threshold(Domain({"a": range(10)}), 3)
 SPECIFIED = parse(
-    'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "threshold", theta = 1 }\n'
+    'table.person = false\ndomain.attributes.a = { range = [0, 9] }\npolicy = { kind = "threshold", theta = 1 }\n'
     'release = { kind = "ranges", epsilon = 1, mechanism = "ordered", ranges = [[0, 3]] }'
 )
 WORKLOAD = parse(
-    'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "threshold", theta = 1 }\n'
+    'table.person = false\ndomain.attributes.a = { range = [0, 9] }\npolicy = { kind = "threshold", theta = 1 }\n'
     'release = { kind = "ranges", rho = 1, ranges = [[0, 3]] }'
 )
 STRATEGY = strategy_of("prefixes", POLICY)

@@ -36,7 +36,8 @@ POLICY = Policy.full(Domain({"a": range(10)}))
 
 def write(kind="histogram", epsilon="1", policy='kind = "full"'):
     Path("s.toml").write_text(
-        f"domain.attributes.a = {{ range = [0, 9] }}\n[policy]\n{policy}\n[release]\nkind = {kind!r}\n"
+        f"table.person = false\ndomain.attributes.a = {{ range = [0, 9] }}\n"
+        f"[policy]\n{policy}\n[release]\nkind = {kind!r}\n"
         f'epsilon = "{epsilon}"\n{KINDS[kind]}\n[ledger]\npath = "ledger.json"\nepsilon = "1e102"\n',
         encoding="utf-8",
     )
@@ -225,6 +226,8 @@ def test_the_command_keeps_policies_apart():
 
 
 def test_plans_of_any_epsilon():
-    head = 'domain.attributes.a = { range = [0, 9] }\npolicy = { kind = "threshold", theta = 1 }\n'
+    head = (
+        'table.person = false\ndomain.attributes.a = { range = [0, 9] }\npolicy = { kind = "threshold", theta = 1 }\n'
+    )
     for kind in ("histogram", "cdf", "kmeans"):
         parse(head + f'[release]\nkind = "{kind}"\nepsilon = "1e100"\n{KINDS[kind]}').plan()

@@ -403,6 +403,7 @@ def test_large_domains_have_short_entries(tmp_path):
 
 
 SPEC = """
+table.person = false
 domain.attributes.v = { range = [0, 3] }
 policy = { kind = "partition", blocks = { labels = LABELS } }
 release = { kind = "histogram", epsilon = 1, partition = { labels = LABELS } }
@@ -430,7 +431,9 @@ def test_a_specification_and_the_command_refuse_and_can_be_told_to_insist(tmp_pa
 
 
 def test_a_cumulative_histogram_of_a_specification_is_entered_under_its_own_policy():
-    head = 'domain.attributes.v = { range = [0, 3] }\npolicy = { kind = "threshold", theta = 2 }\n'
+    head = (
+        'table.person = false\ndomain.attributes.v = { range = [0, 3] }\npolicy = { kind = "threshold", theta = 2 }\n'
+    )
     for kind, more in (("cdf", ""), ("quantiles", ", probabilities = [0.5]"), ("ranges", ", ranges = [[0, 2]]")):
         ledger = md.Ledger()
         release = f'release = {{ kind = "{kind}", epsilon = 1{more} }}'

@@ -175,7 +175,7 @@ def test_points_in_a_list_are_those_in_an_array() -> None:
 
 def test_initial_centroids_of_a_specification_are_those_of_the_release() -> None:
     query = parse(
-        'domain.attributes.x = { range = [0, 9] }\npolicy.kind = "full"\n'
+        'table.person = false\ndomain.attributes.x = { range = [0, 9] }\npolicy.kind = "full"\n'
         'release = { kind = "kmeans", epsilon = 1000, k = 2, iterations = 1, initial = [[0.0], [1.0]] }\n'
     ).query
     assert np.asarray(query.initial).tolist() == [[0.0], [1.0]]

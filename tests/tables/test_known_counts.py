@@ -146,7 +146,7 @@ def test_specifications_under_known_counts():
     ):
         constraints = "[{ where = { x = { low = 0, high = 4 } }, count = 80 }]"
         given = parse(
-            "domain.attributes.x = { range = [0, 9] }\n"
+            "table.person = false\ndomain.attributes.x = { range = [0, 9] }\n"
             f"policy = {{ {policy}, constraints = {constraints} }}\nrelease = {{ {release} }}\n"
         )
         plan = given.plan()
@@ -165,7 +165,7 @@ def test_specifications_under_known_counts():
 def test_float_weights_in_a_specification(tmp_path):
     np.savetxt(tmp_path / "w.csv", [[0.1] * 5 + [0.25] * 5, [0] * 5 + [1.5] * 5], delimiter=",")
     given = parse(
-        "domain.attributes.x = { range = [0, 9] }\n"
+        "table.person = false\ndomain.attributes.x = { range = [0, 9] }\n"
         'policy = { kind = "threshold", theta = 1, constraints = [{ where = { x = { low = 0, high = 3 } } }] }\n'
         'release = { kind = "workload", epsilon = 1, matrix = { path = "w.csv" } }\n',
         tmp_path,

@@ -137,7 +137,7 @@ SPECIFIED = {
     "workload": 'kind = "workload"\nmarginals = [["age"], ["sex"]]\nrho = 1',
 }
 HEAD = (
-    'domain.attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }\n'
+    'table.person = false\ndomain.attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }\n'
     'policy = { kind = "full", unbounded = true }\n[release]\n'
 )
 
@@ -162,7 +162,10 @@ def test_a_publication_of_an_empty_table_has_a_report():
 
 
 def test_the_command_refuses_an_empty_table_under_a_public_number_of_records():
-    head = 'domain.attributes.age = { range = [0, 3] }\npolicy = { kind = "threshold", theta = 1 }\n[release]\n'
+    head = (
+        "table.person = false\ndomain.attributes.age = { range = [0, 3] }\n"
+        'policy = { kind = "threshold", theta = 1 }\n[release]\n'
+    )
     given = parse(head + SPECIFIED["histogram"])
     with pytest.raises(InputError, match="contains no record"):
         given.release({"age": []})

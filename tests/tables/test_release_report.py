@@ -17,15 +17,17 @@ from mechdesign.report._table_figures import answers_picture, cdf_picture, clust
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._files import Published
 
-AGE = "domain.attributes.age = { range = [0, 99] }\n"
+AGE = "table.person = false\ndomain.attributes.age = { range = [0, 99] }\n"
 LINE = 'policy = { kind = "threshold", theta = 1 }\n'
 PLACE = """
+table.person = false
 domain.attributes = { x = { range = [0, 9] }, y = { range = [0, 9] }, z = { range = [0, 9] } }
 policy = { kind = "threshold", theta = 2 }
 """
 RELEASES = {
     "histogram": (AGE + LINE, '{ kind = "histogram", epsilon = 1 }'),
     "two attributes": (
+        "table.person = false\n"
         'domain.attributes = { x = { range = [0, 9] }, sex = { values = ["f", "m"] } }\npolicy.kind = "attribute"\n',
         '{ kind = "histogram", rho = 1 }',
     ),
@@ -173,7 +175,7 @@ def test_pictures_of_ranges_quantiles_and_clusters():
     assert len(clusters_picture(published("k-means on one").release).axes) == 1
     names = ", ".join(f"a{i} = {{ range = [0, 3] }}" for i in range(5))
     release = 'release = { kind = "kmeans", epsilon = 1, k = 2 }'
-    wide = parse(f'domain.attributes = {{ {names} }}\npolicy.kind = "full"\n{release}\n').release(
+    wide = parse(f'table.person = false\ndomain.attributes = {{ {names} }}\npolicy.kind = "full"\n{release}\n').release(
         {f"a{i}": [0, 1, 3] for i in range(5)}, rng=1
     )
     assert "attribute by attribute" in clusters_picture(wide.release).get_suptitle()

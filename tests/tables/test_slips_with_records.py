@@ -5,27 +5,7 @@ import pytest
 import mechdesign as md
 from mechdesign.errors import InputError, SpecificationError
 
-AGES = md.tables.Domain({"age": range(17, 91)})
-FULL = md.tables.Policy.full(AGES)
 PLACES = md.tables.Domain({"x": range(4), "y": range(4)})
-
-
-class Counted:
-    """A series like the result of pandas' `value_counts()`: its index has the name of the column."""
-
-    def __init__(self, name):
-        self.name, self.index = name, type("Index", (), {"name": "age"})()
-
-    def __array__(self, dtype=None, copy=None):
-        import numpy as np
-
-        return np.array([20, 18, 17])
-
-
-def test_counts_by_value_are_not_records():
-    with pytest.raises(InputError, match=r"contains a count for each value of 'age', as value_counts\(\) returns"):
-        md.tables.Histogram().release(Counted("count"), FULL, epsilon=1)
-    assert md.tables.Histogram().release(Counted("age"), FULL, epsilon=1, rng=1).answers.shape == (74,)
 
 
 def test_points_are_assigned_with_the_attributes_of_the_clusters():

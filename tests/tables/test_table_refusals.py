@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import networkx as nx
@@ -14,6 +13,7 @@ import pytest
 from refusals import Mistake, assert_refused
 from releases import release_counts, strategy_of
 from scipy import sparse
+from series import Series
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -529,10 +529,12 @@ def test_counts_and_the_one_way_to_release() -> None:
                 *each_of(["5", "0", "2"], [None, 1, 2], [1j, 0, 2], [2**61, 2**61, 0], [0, 0, 0]),
                 *each_of({("f", 17): 1}, dict.fromkeys(range(6), 1), [1] * 5, policy=pairs),
                 # A ragged list, truth values, and a series with other levels.
-                *each_of([[1, 2], [3], 4], [5, True, 2], {17: 5, 18: False, 19: 2}, Counts(good, ["years"])),
+                *each_of([[1, 2], [3], 4], [5, True, 2], {17: 5, 18: False, 19: 2}, series_of(good, ["years"])),
                 *each_of({True: 1, 0: 2}, {0: 2, True: 1}, policy=Policy.full(Domain({"age": range(2)}))),
                 *each_of({True: 1, 0: 2}, policy=Policy.full(Domain({"age": [0, 1]}))),
-                *each_of(Counts(dict.fromkeys(itertools.product(range(17, 20), "fm"), 1), ["age", None]), policy=pairs),
+                *each_of(
+                    series_of(dict.fromkeys(itertools.product(range(17, 20), "fm"), 1), ["age", None]), policy=pairs
+                ),
                 lambda: B.Cumulative().release(policy=policy, counts=[0, 0, 0], epsilon=1),
                 lambda: B.Histogram().plan(policy, epsilon=1, counts=[1, 2]),
                 lambda: B.Histogram().plan(policy, epsilon=1, counts=[0, 0, 0]),
@@ -557,12 +559,9 @@ def test_counts_and_the_one_way_to_release() -> None:
     )
 
 
-class Counts(dict[Any, Any]):
-    """Counts with the interface of a series: `items`, and an index whose levels have names."""
-
-    def __init__(self, counts: Any, names: list[str | None]) -> None:
-        super().__init__(counts)
-        self.index = SimpleNamespace(names=names)
+def series_of(counts: dict[Any, int], names: list[str | None]) -> Series:
+    """Return a series of counts, whose index has levels with these names."""
+    return Series(list(counts.values()), list(counts), "count", names)
 
 
 def test_counts_travel_by_their_names() -> None:
@@ -579,10 +578,10 @@ def test_counts_travel_by_their_names() -> None:
         (B.prefixes(3), Policy.full(three), table["age"], [2, 0, 1]),
         (B.KMeans(1, iterations=2, initial=[[18]]), Policy.full(three), table["age"], [2, 0, 1]),
         (B.Histogram(), Policy.full(two), [(17, "f"), (18, "m"), (17, "m"), (18, "m")], named),
-        (B.Histogram(), Policy.full(bits), [(0, 1), (0, 1), (1, 1)], Counts(crossed, ["b", "a"])),
-        (B.Histogram(), Policy.full(bits), [(1, 0), (1, 0), (1, 1)], Counts(crossed, ["a", "b"])),
-        (B.Histogram(), Policy.full(bits), [(1, 0), (1, 0), (1, 1)], Counts(crossed, [None, None])),
-        (B.Histogram(), Policy.full(three), table["age"], Counts({19: 1, 17: 2, 18: 0}, ["age"])),
+        (B.Histogram(), Policy.full(bits), [(0, 1), (0, 1), (1, 1)], series_of(crossed, ["b", "a"])),
+        (B.Histogram(), Policy.full(bits), [(1, 0), (1, 0), (1, 1)], series_of(crossed, ["a", "b"])),
+        (B.Histogram(), Policy.full(bits), [(1, 0), (1, 0), (1, 1)], series_of(crossed, [None, None])),
+        (B.Histogram(), Policy.full(three), table["age"], series_of({19: 1, 17: 2, 18: 0}, ["age"])),
         (B.Histogram(), Policy.full(Domain({"x": [False, True]})), [True], {True: 1, False: 0}),
         (B.Sum("age"), Policy.full(two), [(17, "f"), (18, "m"), (17, "m"), (18, "m")], named),
     ):

@@ -106,4 +106,4 @@ def test_values_in_any_order_are_nearest_by_their_size() -> None:
     asked = np.array([10.0, 29.0, 19.0, 14.9, 15.1, 34.9])
     for values in ([30, 10, 20], [10, 20, 30], [20, 30, 10]):
         nearest = [int(np.abs(np.array(values) - each).argmin()) for each in asked]
-        assert Domain({"x": values}).attributes[0].nearest_codes(asked, "data").tolist() == nearest, values
+        assert Domain({"x": values}).attributes[0].nearest_codes(asked).tolist() == nearest, values

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Floats, as_amounts, as_array
-from mechdesign.base._check import rename_path
+from mechdesign.base._arrays import Floats, as_amounts
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import Labels, Names, opened, order_of
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number, not_negative
-from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._requirement import Requirement, check_stated
+from mechdesign.model._prior import Prior, as_prior
+from mechdesign.model._requirements._requirement import Requirement, check_stated, with_fields
 from mechdesign.model._words import Words
 
 # A prior is called uniform if its probabilities differ by at most this share of the largest probability.
@@ -58,17 +58,20 @@ class DistortionPrivacy(Requirement):
     minimum: Fraction
     distance: Floats
     priors: tuple[Prior, ...]
+    names: Names = field(default=(), init=False)
 
     def __init__(
         self, minimum: Number, distance: ArrayLike, prior: Prior | ArrayLike | Sequence[Prior] | None = None
     ) -> None:
         value = not_negative(minimum, "minimum")
-        matrix = as_amounts(distance, "distance", "(k, n)")
+        given = opened(distance, "distance").settled("distance")
+        matrix = as_amounts(given.values, "distance", "(k, n)")
         if 0 in matrix.shape:
             raise InputError("distance", "is empty", value=matrix.shape, bound="of shape (k, n), k >= 1 and n >= 1")
         object.__setattr__(self, "minimum", value)
         object.__setattr__(self, "distance", matrix)
-        object.__setattr__(self, "priors", _priors(prior, matrix.shape[1]))
+        object.__setattr__(self, "priors", _priors(prior, matrix.shape[1], given.columns))
+        object.__setattr__(self, "names", given.columns)
 
     @classmethod
     def from_visits(
@@ -144,6 +147,25 @@ class DistortionPrivacy(Requirement):
         ]
         return cls(first.numbers["minimum"], first.arrays["error"], priors or None)
 
+    def arranged(self, labels: Labels) -> Self:
+        """Return the requirement on secrets in the order of labels, with which its names are matched.
+
+        Args:
+            labels: The labels of the secrets; empty if they have none.
+
+        Returns:
+            The requirement; this requirement itself if neither its errors nor its priors have names.
+        """
+        order = order_of(self.names, labels, "distance")
+        if order is None and not any(prior.names for prior in self.priors):
+            return self
+        errors = self.distance
+        if order is not None:
+            square = errors.shape[0] == errors.shape[1]
+            errors = errors[np.ix_(order, order)] if square else errors[:, order]
+        priors = tuple(as_prior(prior, labels=labels) for prior in self.priors)
+        return with_fields(self, distance=errors, priors=priors, names=tuple(labels) if self.names else ())
+
     def title(self, words: Words) -> str:
         """Return the name of the requirement with its unit and distance.
 
@@ -182,8 +204,8 @@ class DistortionPrivacy(Requirement):
         return "all secrets equally likely" if uniform else "another prior than that of the mechanism"
 
 
-def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int) -> tuple[Prior, ...]:
-    """Return one or several priors as a tuple; raise `InputError` for an invalid prior."""
+def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int, names: Names) -> tuple[Prior, ...]:
+    """Return one or several priors, in the order of names if there are any, as a tuple."""
     if given is None:
         return ()
     several = isinstance(given, list | tuple) and len(given) > 0 and np.ndim(given[0]) > 0
@@ -191,10 +213,7 @@ def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int) -> tuple[
     found = []
     for index, each in enumerate(list(given) if several else [given]):  # type: ignore[arg-type]
         path = f"prior[{index}]" if several else "prior"
-        try:
-            prior = each if isinstance(each, Prior) else Prior(as_array(each, "prior"))
-        except InputError as error:
-            raise rename_path(error, path, "prior") from error
+        prior = as_prior(each, path, names or None)
         if len(prior) != n:
             raise InputError(path, "has another number of secrets", value=len(prior), bound=f"{n}")
         found.append(prior)

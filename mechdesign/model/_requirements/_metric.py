@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_indices
+from mechdesign.base._names import Names
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
@@ -37,6 +38,7 @@ class MetricPrivacy(Requirement):
         epsilon: ε in nats per unit of distance, > 0.
         distance: Distances d >= 0, float64 of shape (n, n), which are used exactly. An infinite distance means that the
             requirement does not bound the pair.
+        names: The names of the secrets, in the order of the distances; by default, those of a frame of distances.
 
     Raises:
         InputError: ε is not positive, or the matrix is not square or has negative entries.
@@ -48,10 +50,13 @@ class MetricPrivacy(Requirement):
     kind: ClassVar[str] = "metric"
     epsilon: Fraction
     distance: Floats
+    names: Names = ()
 
-    def __init__(self, epsilon: Number, distance: ArrayLike) -> None:
+    def __init__(self, epsilon: Number, distance: ArrayLike, *, names: Names = ()) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "distance", square(distance))
+        found, names = square(distance, names)
+        object.__setattr__(self, "distance", found)
+        object.__setattr__(self, "names", names)
         distances.check_metric(self.distance, "distance")
 
     def __repr__(self) -> str:
@@ -92,7 +97,7 @@ class MetricPrivacy(Requirement):
             The requirement on the subset.
         """
         kept = as_indices(secrets, "secrets", self.size)
-        return with_fields(self, distance=self.distance[np.ix_(kept, kept)])
+        return with_fields(self, distance=self.distance[np.ix_(kept, kept)], names=self._names_of(kept))
 
     def title(self, words: Words) -> str:
         """Return the name of the requirement with its unit and distance.

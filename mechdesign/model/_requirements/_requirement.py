@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_floats, as_indices, read_only, require
-from mechdesign.base._check import as_list, require_kind
+from mechdesign.base._check import as_list, rename_path, require_kind
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import Labels, Names, opened, order_of
 from mechdesign.base._values import cached_property
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._stated import Stated
@@ -35,6 +36,9 @@ class Requirement(ABC):
 
     number: ClassVar[str] = "epsilon"
     """The key of the main number of the requirement in specifications, such as "epsilon", "factor" or "minimum"."""
+
+    names: Names = ()
+    """The names of the secrets, if distances with names of text were given; otherwise empty."""
 
     @property
     @abstractmethod
@@ -85,7 +89,28 @@ class Requirement(ABC):
             InputError: A floor is kept, and its prior gives the subset probability 0.
         """
         kept = as_indices(secrets, "secrets", self.size)
-        return self.from_stated([restricted(each, kept, floors=floors) for each in self._statements], len(kept))
+        made = self.from_stated([restricted(each, kept, floors=floors) for each in self._statements], len(kept))
+        object.__setattr__(made, "names", self._names_of(kept))
+        return made
+
+    def _names_of(self, secrets: Integers) -> Names:
+        """Return the names of a subset of the secrets."""
+        return tuple(self.names[secret] for secret in secrets.tolist()) if self.names else ()
+
+    def arranged(self, labels: Labels) -> Requirement:
+        """Return the requirement on secrets in the order of labels, with which its names are matched.
+
+        Args:
+            labels: The labels of the secrets; empty if they have none.
+
+        Returns:
+            The requirement; this requirement itself if it has no names.
+
+        Raises:
+            InputError: The names are not the labels.
+        """
+        order = order_of(self.names, labels, "distance")
+        return self if order is None else self.restrict(order)
 
     @abstractmethod
     def title(self, words: Words) -> str:
@@ -148,10 +173,14 @@ class Requirement(ABC):
         return Claims(stated.claim(self.size) for stated in self._statements)
 
 
-def as_requirements(values: Any, n: int, whose: str = "") -> tuple[Requirement, ...]:
-    """Return requirements as a tuple; raise `InputError` for invalid values or a wrong number of secrets."""
+def as_requirements(values: Any, n: int, whose: str = "", labels: Labels = ()) -> tuple[Requirement, ...]:
+    """Return requirements as a tuple, in the order of labels with which their names are matched.
+
+    Raises `InputError` for invalid values, a wrong number of secrets, or names that are not the labels.
+    """
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise InputError("requirements", "is not a list", value=values, bound="a list of requirements")
+    found: list[Requirement] = []
     for index, requirement in enumerate(values):
         path = f"requirements[{index}]"
         if not isinstance(requirement, Requirement):
@@ -159,7 +188,11 @@ def as_requirements(values: Any, n: int, whose: str = "") -> tuple[Requirement, 
         if requirement.size != n:
             problem = "has another number of secrets"
             raise InputError(path, problem, value=requirement.size, bound=f"{n}{whose}")
-    return tuple(values)
+        try:
+            found.append(requirement.arranged(labels))
+        except InputError as error:
+            raise rename_path(error, f"{path}.{error.path}", error.path) from error
+    return tuple(found)
 
 
 def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> Stated:
@@ -236,10 +269,14 @@ def with_fields(requirement: _R, **changes: object) -> _R:
     return made
 
 
-def square(values: ArrayLike) -> Floats:
-    """Return distances (n, n) as read-only float64; raise `InputError` if they are negative or not square."""
-    matrix = as_floats(values, "distance", "(n, n)")
+def square(values: ArrayLike, names: Names) -> tuple[Floats, Names]:
+    """Return distances (n, n) as read-only float64, and the names of the secrets, which distances may have.
+
+    Raises `InputError` if they are negative or not square, or if rows and columns have different names.
+    """
+    given = opened(values, "distance").settled("distance")
+    matrix = as_floats(given.values, "distance", "(n, n)")
     if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise InputError("distance", "is not square", value=matrix.shape, bound="of shape (n, n)")
     require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity for a pair without a bound")
-    return matrix
+    return matrix, tuple(names) or given.rows

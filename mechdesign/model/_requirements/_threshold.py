@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats
+from mechdesign.base._names import Names
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
@@ -33,6 +34,7 @@ class ThresholdPrivacy(Requirement):
             requirement does not bound the pair.
         radius: The exact radius, > 0.
         margin: A bound on the rounding errors of distances between computed coordinates; see `distances.margin`.
+        names: The names of the secrets, in the order of the distances; by default, those of a frame of distances.
 
     Raises:
         InputError: ε or the radius is not positive, or the matrix is not square or has negative entries.
@@ -45,14 +47,18 @@ class ThresholdPrivacy(Requirement):
     epsilon: Fraction
     distance: Floats
     radius: Fraction
+    names: Names = ()
 
-    def __init__(self, epsilon: Number, distance: ArrayLike, radius: Number, margin: float = 0.0) -> None:
+    def __init__(
+        self, epsilon: Number, distance: ArrayLike, radius: Number, margin: float = 0.0, *, names: Names = ()
+    ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "radius", positive(radius, "radius"))
-        given = square(distance)
+        given, names = square(distance, names)
         distances.check_metric(given, "distance")
         distances.warn_of_radius(self.radius, float(given[np.isfinite(given)].max(initial=0.0)))
         object.__setattr__(self, "distance", distances.down_to(given, self.radius, margin))
+        object.__setattr__(self, "names", names)
 
     def __repr__(self) -> str:
         numbers = f"epsilon={exact_text(self.epsilon)}, radius={exact_text(self.radius)}"

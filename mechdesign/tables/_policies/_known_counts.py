@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Flags, Integers, as_array, read_only
+from mechdesign.base._arrays import Flags, Integers, read_only
 from mechdesign.base._check import as_list, require_kind, require_unmasked
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 from mechdesign.tables._domain import Domain
 
 
@@ -96,7 +97,7 @@ def marginal_constraints(
     arrays = [cells == cell for cell in range(int(np.prod(shape)))]
     if table is None:
         return list(arrays)
-    known = as_array(table, "table")
+    known = named(table, "table", dtype=object)
     if known.shape != shape:
         raise InputError("table", "has the wrong shape", value=known.shape, bound=str(shape))
     return list(zip(arrays, known.ravel().tolist(), strict=True))

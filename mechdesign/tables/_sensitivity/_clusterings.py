@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Integers, as_array, as_indices
+from mechdesign.base._arrays import Integers, as_indices
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 from mechdesign.certify._exact import exact
 from mechdesign.tables._policies._graphs import BasePolicy, SecretGraph, UnboundedGraph, require_room
 from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph
@@ -187,7 +188,7 @@ def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) 
     if origins is None:
         box = box_of(domain)
         return LatticeMatrix(_spread_out(domain, box), box.unit)
-    given = as_array(origins, "origins", np.dtype(object))
+    given = np.asarray(named(origins, "origins", dtype=object), dtype=object)
     axes = [(i, attribute) for i, attribute in enumerate(domain.attributes) if attribute.numeric]
     if given.ndim != 2 or given.shape[1] != len(axes) or given.shape[0] < number:
         raise InputError(

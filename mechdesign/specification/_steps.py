@@ -1,0 +1,189 @@
+"""Read a trace to release: the true state of each step, by its label, its index or its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base._arrays import Integers
+from mechdesign.base._errors import InputError, Shown
+from mechdesign.data.labels import Names
+from mechdesign.data.movement import Fault, LeftOut, Movement, degrees_of, order_in_time, time_faults
+from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
+from mechdesign.data.table import Layout, Table, read_table
+from mechdesign.data.trajectories import as_states, find_state, locator
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import DEGREES, PLANE
+from mechdesign.specification._read import Source
+
+if TYPE_CHECKING:
+    from mechdesign.specification._policy import ReleaseTable
+
+States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]
+"""The true states of a trace: a file, a table with named columns, or a sequence of states or places."""
+
+_FORMS = "a column state, columns latitude and longitude, or columns x and y"
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The true states of a trace, with their times.
+
+    Attributes:
+        states: Indices of the states, int64 of shape (steps,).
+        times: UTC, datetime64[s] of shape (steps,), or None.
+        notes: Sentences about the rows that were left out.
+
+    >>> Steps(np.array([0, 1]), np.array([0, 60], dtype="datetime64[s]")).interval
+    60.0
+    """
+
+    states: Integers
+    times: NDArray[np.datetime64] | None = None
+    notes: tuple[str, ...] = ()
+
+    def resampled(self, sampling: Sampling) -> Steps:
+        """Return the states at even steps, with a note; raise `InputError` without times, or at a longer gap."""
+        if self.times is None:
+            raise InputError("trace", "has no times for resampling", bound="a column time")
+        found = sampled(self.times, sampling)
+        if len(found) > 1:
+            raise InputError(
+                "trace",
+                f"is interrupted after step {int(found[0][-1])}",
+                bound=f"no gap longer than {seconds_text(sampling.gap or 0)}",
+                remedy="release the parts as separate traces, or allow a longer gap",
+            )
+        taken = found[0]
+        times = self.times[taken]
+        if sampling.every is not None:
+            times = self.times[0] + np.arange(len(taken)) * np.timedelta64(sampling.every, "s")
+        statistics = Resampled(sampling, self.interval, len(self.states), len(np.unique(taken)), 0)
+        return Steps(self.states[taken], times, (*self.notes, str(statistics)))
+
+    @property
+    def interval(self) -> float | None:
+        """The median time between successive states, in seconds; None if times are unknown."""
+        if self.times is None or len(self.times) < 2:
+            return None
+        return float(np.median(np.diff(self.times).astype(np.int64)))
+
+
+def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domain) -> Steps:
+    """Return the states of a trace, in the order of their times if there are any.
+
+    In a table with times, a row without a time or a state is left out, up to the share ``missing`` of ``[files]``.
+    Raises `InputError` at the line of a wrong row, and `SpecificationError` for a key that `table` at `source` lacks.
+    """
+    if not isinstance(trace, str | os.PathLike | Mapping) and not hasattr(trace, "columns"):
+        return Steps(as_states(trace, domain))
+    layout = source.layout
+    if not isinstance(trace, str | os.PathLike):
+        layout = Layout(missing=layout.missing, time_zone=layout.time_zone)
+    read = read_table(trace, None, layout)
+    form, columns = _columns_of(read, table, source)
+    values, faults = _values_of(read, form, columns)
+    time = table.time or ("time" if "time" in read.columns else None)
+    if time is None:
+        for _, rows, error in faults:
+            if rows.any():
+                raise error(int(np.argmax(rows)))
+        states = _located(read, form, columns, values, range(len(read)), domain)
+        return Steps(states, None, ("no times are read: steps are in the order of the file",))
+    found, left_out = read.times(time), LeftOut(layout.missing)
+    kept = left_out.keep(read, [*time_faults(read, time, found[1]), *faults])
+    left_out.check()
+    order, unknown = order_in_time(found[0], kept)
+    states = _located(read, form, columns, values, order.tolist(), domain)
+    unknown &= np.diff(states, prepend=-1) != 0
+    if unknown.any():
+        many = int(unknown.sum())
+        problem = f"leaves the order of {many} steps open: times are equal, and rows neither ascend nor descend"
+        where = read.where(int(order[int(np.argmax(unknown))]), time)
+        raise InputError(where, problem, bound="distinct times, or rows in their order")
+    note = Movement((), left_out.counts).note
+    return Steps(states, found[0].seconds[order].astype("datetime64[s]"), (note,) if note else ())
+
+
+def _columns_of(read: Table, table: ReleaseTable, source: Source) -> tuple[str, list[str]]:
+    """Return the form of the states, "state", "degrees" or "plane", and their columns."""
+    name = read.name or "trace"
+    for key in ("state", "latitude", "longitude", "time", "user"):
+        if isinstance(column := getattr(table, key), str) and column not in read.columns:
+            raise source.error(key, f"is not a column of {name}", value=column, bound=f"one of {len(read.columns)}")
+    forms = {"state": [table.state or "state"], "plane": ["x", "y"]}
+    forms["degrees"] = [table.latitude or "latitude", table.longitude or "longitude"]
+    places = bool(table.latitude or table.longitude)
+    if table.state and places:
+        raise source.error("state", "cannot be combined with latitude and longitude", value=table.state)
+    possible = ["state"] if table.state else ["degrees"] if places else list(forms)
+    found = [form for form in possible if set(forms[form]) <= set(read.columns)]
+    # A released trace has both, and a label may be the number of another state.
+    labelled = table.state is None and {"state", "label"} <= set(read.columns)
+    if len(found) != 1 or (labelled and not places):
+        problem = "gives states in several ways" if found else "has no column of states"
+        remedy = (
+            'set delimiter in [files], or name the columns in [release]: state = "COLUMN", or latitude and longitude'
+        )
+        raise InputError(name, problem, bound=_FORMS, remedy=remedy)
+    if not len(read):
+        raise InputError(name, "contains no steps", bound="at least one row below its header")
+    _require_one_person(read, table.user, {*forms[found[0]], table.time or "time"}, source)
+    return found[0], forms[found[0]]
+
+
+def _require_one_person(read: Table, user: str | bool | None, used: set[str], source: Source) -> None:
+    """Raise an error unless all rows are one person's: by a column, as declared, or because no other column exists."""
+    one, name = "a column, or false: all rows are one person's", read.name or "trace"
+    if user is True:
+        raise source.error("user", "cannot be true", value=True, bound=one)
+    if user is None and set(read.columns) - used:
+        raise source.error("user", f"is missing, since {name} has further columns", bound=one)
+    people = len(set(read.texts(user))) if isinstance(user, str) else 1
+    if people > 1:
+        remedy = "release the rows of each person as a separate trace"
+        bound = "one person: a trace and its budget belong to one person"
+        raise InputError(
+            f"{name}, column {user}", "names several people", value=Shown(f"{people} of them"), bound=bound,
+            remedy=remedy,
+        )  # fmt: skip
+
+
+def _values_of(read: Table, form: str, columns: Sequence[str]) -> tuple[Any, list[Fault]]:
+    """Return the states of all rows, or their places (rows, 2), and the kinds of rows without one."""
+    faults: list[Fault] = []
+    if form == "state":
+        texts = read.texts(columns[0])
+        blank = np.fromiter((not text.strip() for text in texts), bool, len(texts))
+        bound = "a label or an index"
+        faults.append(
+            ("without a state", blank, lambda row: InputError(read.where(row, columns[0]), "has no state", bound=bound))
+        )
+        return texts if read.name else read.columns[columns[0]], faults
+    if form == "degrees":
+        return np.column_stack(degrees_of(read, (columns[0], columns[1]), faults)), faults
+    found = [read.floats(name) for name in columns]
+    faults += [
+        ("without a place", bad, partial(read.no_number, column=name))
+        for name, (_, bad) in zip(columns, found, strict=True)
+    ]
+    return np.column_stack([numbers for numbers, _ in found]), faults
+
+
+def _located(
+    read: Table, form: str, columns: Sequence[str], values: Any, rows: Iterable[int], domain: Domain
+) -> Integers:
+    """Return the states of some rows of a table, as indices into the domain."""
+    if form != "state":
+        find = locator(domain, DEGREES if form == "degrees" else PLANE, read.name or "trace")
+        return np.array([find(values[row], read.where(row)) for row in rows], dtype=np.int64)
+    names = Names.of(domain.labels)
+    if not read.name:
+        return np.array([find_state(names, values[row], read.where(row, columns[0])) for row in rows], dtype=np.int64)
+    return np.array([names.find_text(values[row], read.where(row, columns[0])) for row in rows], dtype=np.int64)
