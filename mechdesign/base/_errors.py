@@ -332,17 +332,17 @@ class LeakageExceededError(MechdesignError):
     Each of the first three arguments is also an attribute.
 
     Args:
-        step: The release with the largest leakage, counted from 0.
+        step: The release with the largest leakage, counted from 0; in a series of a ledger, its time step.
         leakage: The leakage of this release.
         alpha: The limit.
         remedy: The suggested remedy.
     """
 
-    def __init__(self, step: int, leakage: float, alpha: float, remedy: str) -> None:
+    def __init__(self, step: int | str, leakage: float, alpha: float, remedy: str) -> None:
         self.step = step
         self.leakage = leakage
         self.alpha = alpha
-        super().__init__(f"release {step} would leak {leakage:.6g}; must be <= {alpha:.6g}. {remedy}")
+        super().__init__(f"step {step} would leak {leakage:.6g}; must be <= {alpha:.6g}. {remedy}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self.args, vars(self))

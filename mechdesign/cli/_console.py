@@ -19,7 +19,6 @@ import os
 import re
 import signal
 import socket
-import stat
 import sys
 import threading
 import time
@@ -506,11 +505,6 @@ def announce(ledger: Ledger | None, public: Path) -> None:
             say_note(f"the ledger {ledger.path} is created")
         return
     say_note(f"the ledger {ledger.path} is charged")
-    for file in (ledger.path, lock):
-        if os.name != "nt" and exists(file) and (mode := stat.S_IMODE(file.lstat().st_mode)) & 0o007:
-            say_note(
-                f"{file} is open to every user (mode {mode:04o}), and stays so. Restrict it with: chmod 600 {file}"
-            )
 
 
 def show_spending(ledger: Ledger) -> None:

@@ -23,18 +23,18 @@ def ledger() -> None:
 @click.option("--epsilon", metavar="EPSILON", help="The budget of all releases together in ε.")
 @click.option("--rho", metavar="RHO", help="The budget of all releases together in ρ (zCDP).")
 @click.option("--again", is_flag=True, help="Create the ledger even if the lock of a removed ledger remains.")
-@click.option(
-    "--group", metavar="NAME", help="Share the ledger with the members of a group (mode 0660 instead of 0600)."
-)
 @wait_option
-def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: str | None, wait: float) -> None:
-    """Create an empty ledger at PATH, with or without a budget; only the owner of the file can read it."""
+def new(path: Path, epsilon: str | None, rho: str | None, again: bool, wait: float) -> None:
+    """Create an empty ledger at PATH, with or without a budget.
+
+    Only its owner can read it, except in a folder of a group (chmod 2770 FOLDER): its members then share the ledger.
+    """
     from mechdesign.base._locks import exists, file_of, lock_file_of
     from mechdesign.leakage.accounting import begin_ledger
 
     stood = exists(lock_file_of(file_of(path)))
-    with naming_options({"(epsilon|rho|group|wait)": r"--\1"}):
-        made = begin_ledger(path, epsilon, rho, again=again, group=group, wait=wait)
+    with naming_options({"(epsilon|rho|wait)": r"--\1"}):
+        made = begin_ledger(path, epsilon, rho, again=again, wait=wait)
     console = output()
     console.print(f"begun     {made.path}", soft_wrap=True, markup=False)
     if stood:

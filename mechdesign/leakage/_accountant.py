@@ -148,7 +148,7 @@ class Accountant:
 
     def _refuse_or_warn(self, worst: int, leakage: float, epsilon: float) -> None:
         if self._on_excess == "warn":
-            message = f"release {worst} now leaks {leakage:.6g}, more than the promised {self._alpha:.6g}"
+            message = f"step {worst} now leaks {leakage:.6g}, more than the promised {self._alpha:.6g}"
             warn(message, BudgetWarning, stacklevel=4)
             return
         if epsilon > self._alpha:

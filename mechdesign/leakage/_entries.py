@@ -119,7 +119,7 @@ def cost(entries: Iterable[Entry], amount: Callable[[Entry], Fraction]) -> Fract
     """
     divisions = grouped(entries, lambda entry: entry.part and entry.part[0])
     parts = (grouped(group, lambda entry: entry.part).values() for group in divisions.values())
-    return sum((max(sum(map(amount, part)) for part in each) for each in parts), Fraction(0))
+    return sum((max(sum(map(amount, part), Fraction(0)) for part in each) for each in parts), Fraction(0))
 
 
 def grouped(entries: Iterable[Entry], key: Callable[[Entry], Hashable]) -> dict[Hashable, list[Entry]]:

@@ -109,7 +109,7 @@ def _require_member(contents: Contents, series: Series, asked: Asked) -> None:
             bound=str(domain),
             remedy="use the values of the chain in their order, or state series=False",
         )
-    if entry.epsilon == 0 and not (entry.classes is not None and joins_values(entry.classes)):
+    if entry.classes is not None and not joins_values(entry.classes):
         bound = "noisy answers, or one class of all values"
         raise InputError("classes", "of an exact answer tell values apart, which no ε bounds", bound=bound)
 

@@ -107,7 +107,9 @@ def _read_entry(entry: dict[str, Any], path: str, partitions: list[Partition]) -
     for name, kind in _KINDS.items():
         if not isinstance(plain[name], kind):
             raise InputError(f"{path}.{name}", "is of another type", value=plain[name])
-    number, step, part = plain["number"], entry["step"], entry["part"]
+    number, policy, step, part = plain["number"], plain["policy"], entry["step"], entry["part"]
+    if policy is not None and not policy.strip():
+        raise InputError(f"{path}.policy", "is not a name", value=policy, bound="a text that is not empty")
     if number is not None and not NUMBER.fullmatch(number):
         raise InputError(f"{path}.number", "is not a number", value=number, bound="32 hexadecimal digits")
     epsilon, rho = (_number(entry[name], f"{path}.{name}") for name in ("epsilon", "rho"))
@@ -152,10 +154,9 @@ def _read_series(said: dict[str, Any], entries: int) -> Series:
     domain, history = said["domain"], said["history"]
     if not isinstance(domain, str | None) or history not in ("others", "own"):
         raise ValueError(f"{[domain, history]!r} are not the domain and the history of a series")
-    sides = (tuple(map(_read_loss, said[name])) for name in ("backward", "forward"))
-    return Series(
-        exact(said["alpha"]), *sides, history, domain, tuple(_read_plan(plan, entries) for plan in said["plans"])
-    )
+    backward, forward = (tuple(map(_read_loss, said[name])) for name in ("backward", "forward"))
+    plans = tuple(_read_plan(plan, entries) for plan in said["plans"])
+    return Series(exact(said["alpha"]), backward, forward, history, domain, plans)
 
 
 def _read_plan(said: dict[str, Any], entries: int) -> Plan:

@@ -148,7 +148,8 @@ class Series:
 
     @staticmethod
     def _carried(losses: Losses, budgets: Sequence[Budget], gaps: Sequence[int]) -> list[Amount]:
-        chains = [itertools.repeat(loss) for loss in that_count(losses)] or [itertools.repeat(None)]
+        counted: list[LossFunction | None] = [*that_count(losses)]
+        chains = map(itertools.repeat, counted or [None])
         return [max(amounts) for amounts in zip(*(carry(chain, budgets, gaps) for chain in chains), strict=True)]
 
     @in_own_arithmetic
@@ -280,7 +281,7 @@ class Contents:
     def _equal_budget(self, series: Series, count: int) -> Fraction:
         """Return the largest equal budget of so many more time steps, next to each other after the last one."""
         spent, (epsilon, rho) = self.spent, self.left
-        now = max(map(Fraction, series.leakages(spent).values()), default=Fraction(0))
+        now = max((Fraction(each) for each in series.leakages(spent).values()), default=Fraction(0))
         least = max(series.alpha - now, Fraction(0)) / count
         found = series.largest(lambda each: series.leakages({**spent, **_ahead(spent, [each] * count)}), least)
         caps = [] if epsilon is None else [epsilon / count]

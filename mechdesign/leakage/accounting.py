@@ -235,6 +235,18 @@ or give the ledger that the data deserve a larger budget
         """The exact remaining budget in ρ, or None without a budget in ρ."""
         return self._now().left[1]
 
+    def promises(self, entry: Entry) -> tuple[str, ...]:
+        """Return the sentences that say what is promised of a release and what is assumed; the file is not read again.
+
+        Args:
+            entry: An entry of the ledger.
+
+        Returns:
+            Sentences about the release, about all releases of the ledger so far, about each value given all releases
+            and the correlation, and the assumptions; empty without a series.
+        """
+        return () if self._contents.series is None else promises(self._contents, entry)
+
     def begin(self) -> None:
         """Create an empty file unless it exists, so that other processes can open it; without a path do nothing.
 
@@ -525,7 +537,6 @@ class LedgerSeries:
 
     Args:
         ledger: A ledger with a series.
-        part: The part of a division to which `planned` and `largest` refer if they name none.
 
     >>> ledger = Ledger(epsilon=2)
     >>> same = [[1, 0], [0, 1]]
@@ -537,11 +548,25 @@ class LedgerSeries:
     ({1: Fraction(1, 4)}, {1: 0.25}, Fraction(1, 4))
     """
 
-    def __init__(self, ledger: Ledger, part: tuple[str, str] | None = None) -> None:
-        self._ledger, self._part = ledger, part
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._part: tuple[str, str] | None = None
 
     def __repr__(self) -> str:
         return f"LedgerSeries(alpha={exact_text(self.alpha)}, {len(self.steps)} steps)"
+
+    def of_part(self, part: tuple[str, str]) -> LedgerSeries:
+        """Return the same series, whose `planned` and `largest` refer to a part of a division by default.
+
+        Args:
+            part: Name of a division of the data, and name of the part.
+
+        Returns:
+            The series.
+        """
+        made = LedgerSeries(self._ledger)
+        made._part = as_part(part)
+        return made
 
     @property
     def _now(self) -> tuple[Contents, Series]:
@@ -609,18 +634,6 @@ class LedgerSeries:
             The ε, 0 if nothing fits.
         """
         return self._now[0].largest(as_step(step), as_part(part) or self._part)
-
-    def promises(self, entry: Entry) -> tuple[str, ...]:
-        """Return the sentences that say what is promised of a release, and what is assumed.
-
-        Args:
-            entry: An entry of the ledger.
-
-        Returns:
-            The sentences: about the release, about all releases of the ledger so far, about each value given all
-            releases and the correlation, and the assumptions.
-        """
-        return promises(self._now[0], entry)
 
 
 def _as_asked(

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_generator, as_truth, require_kind
 from mechdesign.base._deadline import keep
-from mechdesign.base._errors import InputError
+from mechdesign.base._errors import BudgetExceededError, InputError
 from mechdesign.certify._exact import exact, exact_text
+from mechdesign.leakage._entries import Entry, TimeStep
+from mechdesign.leakage._judgement import REPLAN
 from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._discrete import as_confidence
@@ -43,6 +45,23 @@ UNBIASED = "The answers are unbiased and are not rounded to possible values: cou
 _MOST_RUNS = 2**20
 
 
+@dataclass(frozen=True)
+class Time:
+    """The place of a release in the series of a ledger: arguments of `mechdesign.Ledger.spend`.
+
+    Attributes:
+        step: the time step, or None.
+        gap: whether time steps may be left out.
+        series: False for a release outside the series, else None.
+        planned: whether ε is what is left of the planned budget.
+    """
+
+    step: TimeStep | None = None
+    gap: bool = False
+    series: Literal[False] | None = None
+    planned: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Terms:
     """The terms of a release: the policy, the budget and the source of the noise.
@@ -58,6 +77,7 @@ class Terms:
         finish: a function that is applied to the release, and to its rehearsal before the ledger is charged.
         rows: the largest number of rows of one person, by which the cost in the ledger grows.
         checked: whether the rows of each person were counted.
+        time: the place of the release in the series of the ledger.
         level: the confidence level as a fraction.
         generator: the generator of a rehearsal, or None.
     """
@@ -71,6 +91,7 @@ class Terms:
     finish: Callable[[Any], Any] = lambda found: found
     rows: int = 1
     checked: bool = False
+    time: Time = Time()
     level: Fraction = field(init=False)
     generator: np.random.Generator | None = field(init=False)
 
@@ -131,35 +152,80 @@ class Terms:
         """
         if rehearse is None:
             found = self.finish(draw())
-            return found.entered(self._charge(what, self.budget.nothing(), classes))
+            return self._entered(found, self._charge(what, self.budget.nothing(), classes))
         self.finish(rehearse())
-        number = self._charge(what, self.budget, classes)
-        return self.finish(draw()).entered(number)
+        entry = self._charge(what, self.budget, classes)
+        return self._entered(self.finish(draw()), entry)
 
-    def _charge(self, what: str, budget: Budget, classes: Callable[[], Partition] | None) -> str | None:
-        """Charge the ledger and return the number of the entry, or None if no entry is made."""
+    def _entered(self, found: Release, entry: Entry | None) -> Release:
+        if entry is None or self.ledger is None:
+            return found
+        return found.entered(entry.number, self.ledger.promises(entry))
+
+    def check(self, what: str) -> None:
+        """Raise the errors about the ledger that `release` would raise if all answers have noise."""
+        if self.ledger is not None:
+            self.ledger.check(what, **self._arguments(self.budget, None))
+
+    def _charge(self, what: str, budget: Budget, classes: Callable[[], Partition] | None) -> Entry | None:
+        """Charge the ledger and return the entry, or None if no entry is made."""
         as_truth(self.together, "together")
         if self.ledger is None:
             return None
         require_kind(self.ledger, (Ledger, LedgerPart), "ledger", "a mechdesign.Ledger")
-        cost = budget.of_person(self.rows)
-        free = not (cost.epsilon or cost.rho)
-        policy, listed = name_policy(self.policy), None if classes is None else _limit_runs(classes())
-        domain, joined = digest_of_domain(self.policy.domain), components(self.policy)
+        arguments = self._arguments(budget, None if classes is None else _limit_runs(classes()))
         # From here on interrupts are delayed, because a charged release must not be lost.
         keep()
-        return self.ledger.spend(
-            what,
-            neighbours_of_person(self.policy, self.rows),
+        return self.ledger.spend(what, **arguments)
+
+    def _arguments(self, budget: Budget, classes: Partition | None) -> dict[str, Any]:
+        """Return the further arguments of `Ledger.spend`."""
+        cost, time = budget.of_person(self.rows), self.time
+        free = not (cost.epsilon or cost.rho)
+        return {
+            "protects": neighbours_of_person(self.policy, self.rows),
             # A cost of zero is recorded in ε: an entry in ρ would prevent the ledger from adding up its entries in ε.
-            epsilon=Fraction(0) if free else cost.epsilon,
-            rho=None if free else cost.rho,
-            policy=policy,
-            domain=domain,
-            components=joined,
-            classes=listed,
-            together=self.together,
-        ).number
+            "epsilon": Fraction(0) if free else cost.epsilon,
+            "rho": None if free else cost.rho,
+            "policy": name_policy(self.policy),
+            "domain": digest_of_domain(self.policy.domain),
+            "components": components(self.policy),
+            "classes": classes,
+            "together": self.together,
+            "step": time.step,
+            "gap": time.gap,
+            "series": time.series,
+            "planned": time.planned and not free,
+            "complete": None if time.step is None else count_complete(self.policy),
+        }
+
+
+def planned_epsilon(ledger: Ledger | LedgerPart | None, step: TimeStep | None) -> Fraction:
+    """Return what is left of the planned budget of a time step; raise an error if nothing is planned or left."""
+    series = None if ledger is None else ledger.series
+    if series is None or step is None:
+        bound = "a number, or a ledger with a series and a step"
+        raise InputError("epsilon", "cannot be planned", value="planned", bound=bound)
+    left = series.planned(step)
+    if left is None:
+        remedy = "state ε, or make a plan: mechdesign ledger plan FILE --steps 12"
+        raise InputError("epsilon", "cannot be planned: the series has no plan", value="planned", remedy=remedy)
+    if left == 0:
+        raise BudgetExceededError(f"nothing is left of the planned budget of step {step}. {REPLAN}")
+    return left
+
+
+def count_complete(policy: Policy) -> int | None:
+    """Return the number of values if a policy joins every two of them in one edge, without known counts and absence.
+
+    >>> domain = Domain({"age": range(100)})
+    >>> count_complete(Policy.full(domain)), count_complete(Policy.threshold(domain, 1))
+    (100, None)
+    """
+    graph, size = policy.secret_graph, policy.domain.size
+    if policy.constraints or graph.has_null:
+        return None
+    return size if graph.edge_count == size * (size - 1) // 2 else None
 
 
 def neighbours_of_person(policy: Policy, rows: int) -> str:

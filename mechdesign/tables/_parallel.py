@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import InputError
 from mechdesign.leakage._entries import Entry, PolicyTotals
-from mechdesign.leakage.accounting import Ledger
+from mechdesign.leakage.accounting import Ledger, LedgerSeries
 from mechdesign.tables._policies._graphs import Edge
 from mechdesign.tables._policies._known_counts import kinds_of
 from mechdesign.tables._policies._lines import block_numbers
@@ -119,6 +119,23 @@ class LedgerPart:
     def by_policy(self) -> tuple[PolicyTotals, ...]:
         """Return the totals that all groups together have spent under each policy."""
         return self.ledger.by_policy
+
+    @property
+    def series(self) -> LedgerSeries | None:
+        """Return the series of the ledger, which plans budgets for this group; None without a series."""
+        found = self.ledger.series
+        return None if found is None else found.of_part((self.division, self.part))
+
+    def promises(self, entry: Entry) -> tuple[str, ...]:
+        """Return the sentences of `mechdesign.Ledger.promises`.
+
+        Args:
+            entry: an entry of the ledger.
+
+        Returns:
+            The sentences; empty without a series.
+        """
+        return self.ledger.promises(entry)
 
     def spend(
         self,

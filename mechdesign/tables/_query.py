@@ -6,21 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Integers
-from mechdesign.base._errors import InputError
+from mechdesign.base._check import require_kind
+from mechdesign.base._errors import BudgetExceededError, InputError, LeakageExceededError
 from mechdesign.certify._exact import exact_text
+from mechdesign.leakage._entries import TimeStep
 from mechdesign.leakage._partition import Partition
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._discrete import DiscreteNoise
 from mechdesign.tables._answers import true_answers
 from mechdesign.tables._budget import Budget, scale_numbers
-from mechdesign.tables._charges import CONFIDENCE, EXACT, UNBIASED, Rng, Terms, classes_of_rows
+from mechdesign.tables._charges import CONFIDENCE, EXACT, UNBIASED, Rng, Terms, Time, classes_of_rows, planned_epsilon
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._parallel import LedgerPart
 from mechdesign.tables._people import as_rows, check_people
@@ -277,13 +279,17 @@ class Query(Generic[R]):
         ledger: Ledger | LedgerPart | None = None,
         confidence: object = CONFIDENCE,
         together: bool = False,
+        step: TimeStep | None = None,
+        gap: bool = False,
+        series: Literal[False] | None = None,
     ) -> R:
         """Answer the query from a table, with the noise that the policy requires.
 
         Args:
             data: the table, in any form that `Domain.indices` accepts.
             policy: the Blowfish policy that the release must satisfy.
-            epsilon: ε in nats, for two-sided geometric noise.
+            epsilon: ε in nats, for two-sided geometric noise. "planned" is what is left of the planned budget of a time
+                step.
             rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
             positions: the indices of the records' values, instead of `data`.
             counts: the number of records with each value, instead of `data`: an array of shape (|T|,), or a mapping
@@ -300,6 +306,9 @@ class Query(Generic[R]):
             confidence: the confidence level of each answer's interval, in (0, 1).
             together: whether to permit a conflict with an earlier release: one of the two is exact on values that the
                 policy of the other protects. The entry in the ledger contains the value of `together`.
+            step: the time step of a release of the ledger's series, an integer or an ISO month such as "2026-11".
+            gap: whether time steps without an entry may lie between this step and the others.
+            series: False for a release outside the ledger's series, which its leakage does not count.
 
         Returns:
             The release.
@@ -307,8 +316,9 @@ class Query(Generic[R]):
         Raises:
             InputError: The query does not fit the policy or the budget, or the table does not fit the domain. Or a
                 person has more rows than `rows_per_person`, or the ledger belongs to a group of values although a
-                person may have several rows.
+                person may have several rows. Or the release does not fit the series of the ledger.
             BudgetExceededError: the ledger has too little budget left.
+            LeakageExceededError: a release of the series would leak more than α.
             ExactReleaseError: this release or an earlier one is exact on values that the policy of the other one
                 protects.
 
@@ -320,17 +330,66 @@ class Query(Generic[R]):
         if policy is None:
             remedy = "give the table first, or name both: release(policy=policy, counts=counts)"
             raise InputError("policy", "is not given", bound="a mechdesign.tables.Policy", remedy=remedy)
-        budget, known = Budget.of(epsilon, rho), as_policy(policy)
-        rows, records = as_rows(rows_per_person), Records(known.domain, data, positions, counts)
+        time = Time(step, gap, series)
+        terms = self.prepare(policy, epsilon, rho, rows_per_person, rng, ledger, confidence, together, time)
+        records = Records(terms.policy.domain, data, positions, counts)
         if person is not None:
-            check_people(person, rows, records.count_rows)
-        if rows > 1 and isinstance(ledger, LedgerPart) and ledger.by_value:
+            check_people(person, terms.rows, records.count_rows)
+        if terms.rows > 1 and isinstance(ledger, LedgerPart) and ledger.by_value:
             problem = "is of a group of values, and the rows of one person may lie in several groups"
             remedy = "charge the ledger itself, where budgets add up"
             raise InputError("ledger", problem, value=ledger.division, bound="rows_per_person = 1", remedy=remedy)
-        terms = Terms(known, budget, rng, ledger, confidence, together, rows=rows, checked=person is not None)
-        found: R = self._release(terms, records)
+        found: R = self._release(replace(terms, checked=person is not None), records)
         return found
+
+    def prepare(
+        self,
+        policy: Policy,
+        epsilon: object,
+        rho: object,
+        rows_per_person: object,
+        rng: Rng,
+        ledger: Ledger | LedgerPart | None,
+        confidence: object,
+        together: bool,
+        time: Time,
+    ) -> Terms:
+        """Return the terms of a release, after what can be checked before any data are read.
+
+        Args:
+            policy: the policy.
+            epsilon: ε, "planned" or None.
+            rho: ρ or None.
+            rows_per_person: the largest number of rows of one person.
+            rng: a generator or a seed of a rehearsal, or None.
+            ledger: the ledger, or None.
+            confidence: the confidence level.
+            together: whether to permit a conflict with an earlier release.
+            time: the place of the release in the series of the ledger.
+
+        Returns:
+            The terms.
+        """
+        known, rows = as_policy(policy), as_rows(rows_per_person)
+        if ledger is not None:
+            require_kind(ledger, (Ledger, LedgerPart), "ledger", "a mechdesign.Ledger")
+        if epsilon == "planned":
+            epsilon, time = planned_epsilon(ledger, time.step), replace(time, planned=True)
+        terms = Terms(known, Budget.of(epsilon, rho), rng, ledger, confidence, together, rows=rows, time=time)
+        if ledger is None and time.step is not None:
+            raise InputError("step", "is given without a ledger", value=time.step, bound="a ledger with a series")
+        if time.step is None and (ledger is None or time.series is False or ledger.series is None):
+            return terms
+        if rows > 1:
+            bound = "1: the leakage bounds what one row of a person tells at each step"
+            raise InputError("rows_per_person", "is too large for a series", value=rows, bound=bound)
+        try:
+            terms.check(type(self).__name__)
+        except (BudgetExceededError, LeakageExceededError):
+            # Exact answers spend nothing.
+            if self._plan(known, terms.budget).taken.error:
+                raise
+        return terms
 
     def read(self, release: Release, domain: Domain) -> dict[str, Any]:
         """Return the estimates derived from a release; the keys are names of attributes of `Published`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -196,16 +196,18 @@ class Release:
         """Return the exact ρ that was spent, or None."""
         return self.description.rho
 
-    def entered(self: R, number: str | None) -> R:
+    def entered(self: R, number: str | None, promises: Sequence[str] = ()) -> R:
         """Return the release with the number of its ledger entry.
 
         Args:
             number: the number of the entry, or None.
+            promises: sentences about the series of the ledger, which become remarks.
 
         Returns:
             A copy of the release.
         """
-        return replace(self, description=replace(self.description, entry=number))
+        remarks = (*self.description.remarks, *promises)
+        return replace(self, description=replace(self.description, entry=number, remarks=remarks))
 
     def _columns(self) -> dict[str, Floats]:
         """Return the numeric columns by the names of their attributes."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 import networkx as nx
 import numpy as np
@@ -156,6 +157,7 @@ class Stage:
         policy: The name of the policy in a ledger.
         ledger: The ledger that is charged for each `draw`; None to charge no ledger. A stage whose ledger is in memory
             cannot be pickled. ``dataclasses.replace(stage, ledger=None)`` removes the ledger.
+        series: False for a ledger with a series, whose leakage does not count traces.
 
     >>> import mechdesign as md
     >>> trace = md.traces.Trace(
@@ -177,6 +179,7 @@ class Stage:
     fitted: Fitted
     policy: str = ""
     ledger: Ledger | None = None
+    series: Literal[False] | None = None
 
     def __repr__(self) -> str:
         """Return the time, the number of members and the mechanism, without the arrays."""
@@ -252,7 +255,8 @@ class Stage:
         # After this call, Ctrl-C does not lose the release that is charged.
         keep()
         what = f"the state at time {self.time} of a trace"
-        return self.ledger.spend(what, whom, epsilon=self.epsilon, policy=self.policy or None)
+        policy = self.policy or None
+        return self.ledger.spend(what, whom, epsilon=self.epsilon, policy=policy, series=self.series)
 
     def draw(self, state: int, rng: np.random.Generator | None = None) -> tuple[int | None, Floats]:
         """Draw the output for a true state.

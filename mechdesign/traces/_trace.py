@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import networkx as nx
 import numpy as np
@@ -97,6 +97,7 @@ class Trace:
         ledger: The ledger that records ε of each release before the draw and refuses a release that would exceed its
             budget. The ledger is also charged for each draw of a `Stage`, but not for samples from `Stage.channel` or
             `Stage.design`.
+        series: False for a ledger with a series of table releases: its leakage does not count the trace.
 
     Raises:
         InputError: An argument is invalid, or does not match the others.
@@ -130,6 +131,7 @@ class Trace:
         settings: SolveSettings | None = None,
         rng: np.random.Generator | int | None = None,
         ledger: Ledger | None = None,
+        series: Literal[False] | None = None,
     ) -> None:
         if isinstance(domain, str):
             remedy = "read recorded movements with md.data.Trajectory; this class releases a trace"
@@ -138,7 +140,7 @@ class Trace:
             raise InputError(
                 "ledger", "is not a Ledger", value=type(ledger).__name__, bound="a mechdesign.leakage.Ledger"
             )
-        self._ledger = ledger
+        self._ledger, self._series = ledger, series
         planner = Planner(
             domain,
             graph,
@@ -281,7 +283,7 @@ class Trace:
                 bound=f"one of the {len(stage.members)} states with positive probability",
                 remedy="smooth the chain or the initial distribution, or give a delta to release the nearest state",
             )
-        charged = replace(stage, ledger=self._ledger)
+        charged = replace(stage, ledger=self._ledger, series=self._series)
         entry = charged.charge()
         if self._ledger is not None or self._rng is None:
             # From now on, a copy or a forked process must not draw again.
@@ -350,7 +352,9 @@ class Trace:
         for time in range(first, first + count):
             if time > 0:
                 log_prior = predict(log_prior, self._chain.at(time - 1))
-            stages.append(replace(self._planner.stage(time, log_prior, self._epsilon), ledger=self._ledger))
+            stages.append(
+                replace(self._planner.stage(time, log_prior, self._epsilon), ledger=self._ledger, series=self._series)
+            )
         return tuple(stages)
 
     def restart(self, initial: Prior | ArrayLike | None = None, rng: np.random.Generator | int | None = None) -> Trace:
@@ -367,7 +371,7 @@ class Trace:
         """
         start = self._initial if initial is None else as_initial(initial, self.domain.size, self.domain.labels)
         again = type(self).__new__(type(self))
-        again._ledger = self._ledger
+        again._ledger, again._series = self._ledger, self._series
         again._start(self._planner, self._epsilon, self._chain, start, rng)
         return again
 

@@ -19,7 +19,6 @@ from mechdesign.base import _atomic as atomic
 from mechdesign.base._atomic import make_folder, replace_files, write_file
 from mechdesign.base._files import note_readers, read_own, why_not_own
 from mechdesign.errors import ExportError, ExposedFileWarning
-from mechdesign.leakage._accountant import Accountant
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes are those of POSIX")
 
@@ -124,7 +123,7 @@ def test_files_of_other_users_and_links_give_private_files_no_mode(
     elsewhere(monkeypatch)
     write_file(tmp_path / "planted", [b"true"], private=True)
     write_file(tmp_path / "shared", [b"ledger"], private=True, shared=True)
-    assert (mode(tmp_path / "planted"), mode(tmp_path / "shared")) == (0o600, 0o666)
+    assert (mode(tmp_path / "planted"), mode(tmp_path / "shared")) == (0o600, 0o600)
 
 
 def test_a_write_that_fails_leaves_file_and_mode(tmp_path: Path) -> None:
@@ -190,15 +189,6 @@ def test_who_can_write_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     root = os.stat("/")
     assert why_not_own(root) == "belongs to another user"
     assert (why_not_own(root, or_root=True) == "") == (root.st_uid == 0)
-
-
-def test_a_state_that_others_can_write_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    Accountant(1.0, [[1, 0], [0, 1]], path=path).release(0.5)
-    assert mode(path) == 0o600
-    path.chmod(0o602)
-    with pytest.raises(md.errors.StateError, match=r"is writable by others \(mode 0602\).*chmod 600"):
-        Accountant.load(path)
 
 
 def test_nothing_is_said_of_the_mode_of_a_link_that_is_replaced(tmp_path: Path) -> None:

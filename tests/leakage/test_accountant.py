@@ -50,7 +50,7 @@ def test_refuses_and_records_nothing() -> None:
     accountant = Accountant(0.5, MILD, MILD)
     accountant.release(0.2)
     before = accountant.leakage.tolist()
-    with pytest.raises(LeakageExceededError, match=r"release 1 would leak .* must be <= 0.5. Spend at most") as caught:
+    with pytest.raises(LeakageExceededError, match=r"step 1 would leak .* must be <= 0.5. Spend at most") as caught:
         accountant.release(0.45)
     assert caught.value.alpha == 0.5 < caught.value.leakage
     with pytest.raises(LeakageExceededError, match="This release alone costs its budget"):
@@ -81,7 +81,7 @@ def test_largest_is_accepted_and_a_little_more_is_not() -> None:
 def test_warns_if_told_so() -> None:
     accountant = Accountant(0.5, MILD, on_excess="warn")
     accountant.release(0.4)
-    with pytest.warns(BudgetWarning, match="release 1 now leaks"):
+    with pytest.warns(BudgetWarning, match="step 1 now leaks"):
         accountant.release(0.4)
     assert (len(accountant), accountant.largest()) == (2, 0.0)
 
@@ -124,8 +124,5 @@ def test_wrong_input() -> None:
             Mistake("no promise", lambda: Accountant(0.0), "alpha", "leaves no budget"),
             Mistake("an unknown word", lambda: Accountant(1.0, on_excess="ignore"), "on_excess"),
             Mistake("rows below 1", lambda: Accountant(1.0, backward=[[0.5, 0.4], [0.5, 0.5]]), "backward[0]"),
-            Mistake("wait", lambda: Accountant(1.0, wait=-1), "wait"),
-            Mistake("path", lambda: Accountant(1.0, path=3), "path"),  # type: ignore[arg-type]
-            Mistake("path to load", lambda: Accountant.load(None), "path"),  # type: ignore[arg-type]
         ]
     )

@@ -339,48 +339,55 @@ def test_what_is_no_file_is_no_ledger_and_is_not_waited_for(tmp_path: Path) -> N
     assert in_child(lambda: is_refused(lambda: check_folders(Ledger(epsilon=1), [tmp_path / "out"]))) == 1
 
 
-# Modes of the folder and of the file, the group, and whether another user may spend.
-SHARED: tuple[tuple[int, int, int | None, bool], ...] = (
-    (0o777, 0o600, None, False),
-    (0o777, 0o644, None, False),
-    (0o700, 0o644, None, False),
-    (0o755, 0o600, None, False),
-    (0o770, 0o660, 65534, True),
-    (0o770, 0o660, 1, False),
+# Mode and group of the folder, and whether another user of group 65534 may spend.
+SHARED: tuple[tuple[int, int, bool], ...] = (
+    (0o777, 0, False),
+    (0o700, 65534, False),
+    (0o770, 65534, False),
+    (0o2750, 65534, False),
+    (0o2770, 1, False),
+    (0o2770, 65534, True),
+    (0o2775, 65534, True),
 )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the administrator can be another user")
-def test_a_second_user_shares_a_ledger_of_a_group_only() -> None:
+def test_a_second_user_shares_a_ledger_in_a_folder_of_the_group_only() -> None:
     for row in SHARED:
-        folder, file, group, passes = row
+        folder, group, passes = row
         # Not below the folders of pytest, which are closed to others.
         with tempfile.TemporaryDirectory() as name:
             os.chmod(name, 0o755)
             kept = Path(name) / "kept"
             kept.mkdir()
-            path = kept / "l.json"
-            Ledger(epsilon=3, path=path).spend("a", "b", epsilon=1)
-            for each, mode in ((path, file), (lock_file_of(path), file), (kept, folder)):
-                each.chmod(mode)
-                os.chown(each, -1, os.getegid() if group is None else group)
+            os.chown(kept, -1, group)
+            kept.chmod(folder)
+            path, umask = kept / "l.json", os.umask(0o022)
+            try:
+                begin_ledger(path, epsilon=9).spend("a", "b", epsilon=1)
+                mode = 0o660 if folder & 0o2020 == 0o2020 else 0o600
 
-            def another_user(path: Path = path) -> int:
-                os.setgroups([])
-                os.setgid(65534)
-                os.setuid(65534)
-                try:
-                    Ledger.existing(path).spend("a", "b", epsilon=1)
-                except LedgerError as error:
-                    return 2 if "ledger new PATH --group NAME" in str(error) else 3
-                return 1
+                def another_user(path: Path = path) -> int:
+                    os.setgroups([])
+                    os.setgid(65534)
+                    os.setuid(65534)
+                    try:
+                        Ledger.existing(path).spend("a", "b", epsilon=1)
+                    except LedgerError as error:
+                        return 2 if "chmod 2770 FOLDER" in str(error) else 3
+                    return 1
 
-            assert in_child(another_user) == (1 if passes else 2), row
-            found = path.stat()
-            assert (stat.S_IMODE(found.st_mode), len(Ledger(path=path).entries)) == (file, 2 if passes else 1), row
-            assert group is None or found.st_gid == group
-            Ledger(path=path).spend("a", "b", epsilon=1)
-            assert path.stat().st_gid == found.st_gid
+                assert in_child(another_user) == (1 if passes else 2), row
+                for file in (path, lock_file_of(path)):
+                    found = file.stat()
+                    assert stat.S_IMODE(found.st_mode) == mode, row
+                    assert mode == 0o600 or found.st_gid == group
+                Ledger(path=path).spend("a", "b", epsilon=1)
+                assert (path.stat().st_uid, len(Ledger(path=path).entries)) == (os.geteuid(), 3 if passes else 2), row
+                # A second user goes on after the first one.
+                assert in_child(another_user) == (1 if passes else 2), row
+            finally:
+                os.umask(umask)
 
 
 def test_locks_of_threads_and_files_are_free_again() -> None:
@@ -472,7 +479,7 @@ def test_what_is_exact_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "l.json"
     part = Partition.of([5, 5, 2, 5])
     Ledger(path=path).spend("a", "b", epsilon=0, domain="d", components=part, classes=part, policy="p")
-    _, _, (entry,) = read_ledger(path)
+    (entry,) = read_ledger(path).entries
     assert (entry.components, entry.classes, entry.epsilon) == (part, part, 0)
     assert part.labels.tolist() == [0, 0, 1, 0]
 
@@ -531,22 +538,3 @@ def test_a_trace_stops_at_the_budget_and_stays_as_it_was(tmp_path: Path) -> None
     walk.step(2, epsilon="0.2")
     assert ledger.remaining_epsilon == 0
     assert "3 edges of the policy graph" in ledger.entries[0].protects
-
-
-def test_an_accountant_keeps_both_promises_and_shares_the_ledger_of_a_trace() -> None:
-    ledger = Ledger(epsilon="0.7")
-    accountant = md.leakage.Accountant(1.0, backward=[[0.8, 0.2], [0.2, 0.8]], ledger=ledger)
-    accountant.release(0.5)
-    for walk in (accountant.release, lambda _: a_trace(ledger).step(0)):
-        with pytest.raises(BudgetExceededError):
-            walk(0.25)
-    assert len(accountant) == 1
-    accountant.release(0.2)
-    accountant.release(0.0)
-    assert ledger.spent.epsilon == Fraction(7, 10)
-    with pytest.raises(md.leakage.LeakageExceededError):
-        accountant.release(0.99)
-    assert len(ledger.entries) == 2
-    for make in (a_trace, lambda ledger: md.leakage.Accountant(1.0, ledger=ledger)):
-        with pytest.raises(InputError, match="ledger"):
-            make({"epsilon": 1})

@@ -112,7 +112,7 @@ def test_a_file_holds_each_partition_once(tmp_path):
         sizes.append(path.stat().st_size)
     assert np.ptp(np.diff(sizes)) < 50
     assert sizes[1] - sizes[0] < 500
-    entries = read_ledger(path)[2]
+    entries = read_ledger(path).entries
     assert len({id(each) for entry in entries for each in (entry.components, entry.classes)}) == 1
     assert entries[0].components == part
 

@@ -16,7 +16,6 @@ from mechdesign import leakage
 from mechdesign.errors import LeakageExceededError
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage._correlations import Candidates
-from mechdesign.leakage._history import ReleaseHistory
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transitions import round_down, round_up
 from mechdesign.leakage._upwards import advance, ceiling, first, total
@@ -210,12 +209,3 @@ def test_an_allocation_between_disjoint_rows_is_an_exact_half():
     for alpha in (0.1, 1 / 3, 0.7, 1e-300):
         first_one, last = leakage.allocate_budget(alpha, 2, IDENTITY, IDENTITY).tolist()
         assert leakage.temporal([first_one, last], IDENTITY, IDENTITY).max() <= alpha
-
-
-def test_a_longer_history_leaves_the_shorter_one_as_it_is():
-    history = ReleaseHistory.of([LossFunction(MILD)], [LossFunction(MILD)])
-    one = history.extend(0.1)
-    before = one.leakages.tolist()
-    assert len(one.extend(0.2)) == 2
-    assert (len(history), one.leakages.tolist()) == (0, before)
-    assert history.worst is None

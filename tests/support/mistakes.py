@@ -495,8 +495,8 @@ def with_chains_and_traces() -> Iterator[Mistake]:
         ("steps numbered from 1", "bad.csv, line 2", lambda: md.leakage.read_budgets(_bad("step,epsilon\n1,0.1\n"))),
     ):
         yield Mistake(name, call, path, error=InputError)
-    loads = partial(md.leakage.Accountant.load, "s.toml")
-    yield Mistake("a specification loaded as an accountant", loads, says="s.toml is not JSON")
+    opens = partial(md.Ledger, path="s.toml")
+    yield Mistake("a specification opened as a ledger", opens, says="s.toml is not a ledger: it is not JSON")
 
 
 # The command line
