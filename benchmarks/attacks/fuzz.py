@@ -40,7 +40,6 @@ from mechdesign.data._matrices import read_matrix
 from mechdesign.data._movement import read_checkins, read_plt
 from mechdesign.data.budgets import read_budgets
 from mechdesign.data.trajectories import to_grid
-from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.specification._policy import ReleaseTable
 from mechdesign.specification._read import Source
@@ -153,14 +152,14 @@ def targets() -> dict[str, Target]:
         folder = Path(name)
         md.save(made, folder, report=False)
         exported = {path.name: path.read_bytes() for path in folder.iterdir()}
-        account = Accountant(1.0, backward=[[0.8, 0.2], [0.1, 0.9]], forward=[[0.8, 0.2], [0.1, 0.9]])
-        account.release(0.1)
-        account.release(0.05)
-        account.save(folder / "account.json")
         ledger = Ledger(epsilon=2, path=folder / "ledger.json")
         ledger.spend("a", "one person", epsilon="1/3")
         ledger.spend("b", "one person", epsilon=0.1, part=("day", "1"))
-        states = {name: (folder / name).read_bytes() for name in ("account.json", "ledger.json")}
+        flows = [[0.8, 0.2], [0.1, 0.9]]
+        series = Ledger(epsilon=2, path=folder / "series.json")
+        series.add_series(alpha=1, backward=flows, forward=flows, plan=("equal", 3), history="others")
+        series.spend("a", "one person", epsilon=0.1, step=1, complete=2)
+        states = {name: (folder / name).read_bytes() for name in ("series.json", "ledger.json")}
 
     def only(*names: str) -> dict[str, bytes]:
         return {name: files[name] for name in names}
@@ -196,11 +195,11 @@ def targets() -> dict[str, Target]:
             ("degrees.csv",),
             lambda f: read_steps(f / "degrees.csv", ReleaseTable(), Source(), city),
         ),
-        "accounts": Target(
-            {"account.json": states["account.json"]},
-            ("account.json",),
-            lambda folder: Accountant.load(folder / "account.json").release(0.01),
-            lambda files: redigest(files, "account.json", "sha256"),
+        "series": Target(
+            {"series.json": states["series.json"]},
+            ("series.json",),
+            lambda folder: Ledger(path=folder / "series.json").spend("c", "x", epsilon="1/1000", step=2, complete=2),
+            lambda files: redigest(files, "series.json", "sha256"),
         ),
         "ledgers": Target(
             {"ledger.json": states["ledger.json"]},

@@ -155,8 +155,10 @@ def _read_series(said: dict[str, Any], entries: int) -> Series:
     if not isinstance(domain, str | None) or history not in ("others", "own"):
         raise ValueError(f"{[domain, history]!r} are not the domain and the history of a series")
     backward, forward = (tuple(map(_read_loss, said[name])) for name in ("backward", "forward"))
-    plans = tuple(_read_plan(plan, entries) for plan in said["plans"])
-    return Series(exact(said["alpha"]), backward, forward, history, domain, plans)
+    alpha, plans = exact(said["alpha"]), tuple(_read_plan(plan, entries) for plan in said["plans"])
+    if alpha <= 0 or not backward or not forward or not any((*backward, *forward)) or not plans:
+        raise ValueError("a series has a positive α, a matrix and a plan")
+    return Series(alpha, backward, forward, history, domain, plans)
 
 
 def _read_plan(said: dict[str, Any], entries: int) -> Plan:

@@ -34,6 +34,8 @@ _SLACK = 2.0**-48
 _DEEP = 4 * _SLACK
 # A bound of the relative rounding error of a sum of three numbers, as a factor.
 _SUMMED = 1 + 2.0**-50
+# During steps without a release, a leakage is no longer reduced below this share of it.
+_NEGLIGIBLE = 2.0**-100
 
 
 @functools.lru_cache(maxsize=1 << 12)
@@ -115,10 +117,11 @@ def carry(
     step = first(budgets[0])
     carried = [step.carried]
     for loss, gap, spent, epsilon in zip(chain, gaps, budgets[:-1], budgets[1:], strict=False):
+        least = step.reached * _NEGLIGIBLE
         for _ in range(gap - 1):
             idle = advance(loss, step, spent, 0.0)
-            if spent == 0 and idle == step:
-                # All further steps are the same.
+            if (spent == 0 and idle == step) or step.reached < least:
+                # Further steps change nothing, or only lower what is already negligible.
                 break
             step, spent = idle, 0.0
         step = advance(loss, step, spent, epsilon)

@@ -1,4 +1,4 @@
-"""Share ledgers, accountants and traces between threads and processes in random ways, with kills and forks.
+"""Share ledgers, series and traces between threads and processes in random ways, with kills and forks.
 
 Each interleaving is a process that creates one object with a budget and passes it to 2 to 8 workers. Workers are
 threads, forked processes that inherit the object, processes that open its file, or processes forked by a working
@@ -32,8 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import mechdesign as md
-from mechdesign.errors import MechdesignError
-from mechdesign.leakage import Accountant
+from mechdesign.errors import BudgetExceededError, LeakageExceededError, MechdesignError
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.tables import Domain, Histogram, Policy
 from mechdesign.traces import Trace
@@ -123,55 +122,66 @@ class Histograms(LedgerFile):
         yield self.share
 
 
-class AccountantInMemory(Kept):
-    """An accountant without a path, sometimes with a ledger in memory."""
+class SeriesInMemory(LedgerInMemory):
+    """A ledger with a series in memory, whose leakages add up or are lost in part from step to step."""
 
-    kind, in_file = "accountant in memory", False
+    kind = "series in memory"
 
     def __init__(self, folder: Path, rng: random.Random) -> None:
         super().__init__(folder, rng)
-        self.matrix = rng.choice([None, MOVES])
-        self.ledger = self.limits_sum = rng.random() < 0.5
+        self.matrix = rng.choice([[[1.0, 0.0], [0.0, 1.0]], MOVES])
+        self.plan = rng.choice([None, ("equal", 3), [self.share] * 2])
+        self.limits_sum = self.matrix is not MOVES
 
     def make(self) -> Any:
-        ledger = Ledger(epsilon=self.budget) if self.ledger else None
-        return Accountant(float(self.budget), forward=self.matrix, ledger=ledger)
+        ledger = Ledger()
+        self.add_series(ledger)
+        return ledger
 
-    def handed(self, kept: Any, rng: random.Random) -> Any:
-        return kept
+    def add_series(self, ledger: Ledger) -> None:
+        try:
+            ledger.add_series(alpha=self.budget, backward=None, forward=self.matrix, plan=self.plan, history="others")
+        except (BudgetExceededError, LeakageExceededError):
+            # The list of budgets exceeds the promise.
+            ledger.add_series(alpha=self.budget, backward=None, forward=self.matrix, history="others")
 
     def release(self, kept: Any) -> Iterator[str]:
-        kept.release(float(self.share))
-        yield self.share
+        step = random.randrange(4)
+        planned = kept.series.planned(step)
+        epsilon = self.share if planned is None else planned or Fraction(1, 1000)
+        arguments = {"complete": 2, "gap": True, "planned": planned is not None and planned > 0}
+        kept.spend("an answer", "one record", epsilon=epsilon, step=step, **arguments)
+        yield str(epsilon)
 
     def recorded(self, kept: Any) -> tuple[Fraction, bool]:
-        known = [Fraction(repr(float(epsilon))) for epsilon in kept.epsilons]
-        within = not known or bool(kept.leakage.max() <= float(self.budget))
-        return sum(known, Fraction(0)), within
+        spent, leakages = kept.spent.epsilon or Fraction(0), kept.series.leakage.values()
+        return spent, all(leakage <= float(self.budget) for leakage in leakages)
 
 
-class AccountantFile(AccountantInMemory):
-    """An accountant with a path, sometimes with a ledger in the same file."""
+class SeriesFile(SeriesInMemory):
+    """A ledger with a series in a file, whose plan is replaced now and then."""
 
-    kind, in_file = "accountant in a file", True
+    kind, in_file = "series in a file", True
 
     def make(self) -> Any:
-        ledger = Ledger(epsilon=self.budget, path=self.folder / "ledger.json") if self.ledger else None
-        return Accountant(float(self.budget), forward=self.matrix, ledger=ledger, path=self.folder / "state.json")
+        ledger = Ledger(path=self.folder / "ledger.json")
+        self.add_series(ledger)
+        return ledger
 
     def opened(self) -> Any:
-        # The file of a ledger is created at the first charge.
-        made = not self.ledger or (self.folder / "ledger.json").exists()
-        return Accountant.load(self.folder / "state.json") if made else self.make()
+        ledger = Ledger(path=self.folder / "ledger.json")
+        if ledger.series is None:
+            # The process that makes the series was killed before.
+            self.add_series(ledger)
+        return ledger
 
-    def recorded(self, kept: Any) -> tuple[Fraction, bool]:
-        spent, within = super().recorded(self.opened())
-        if self.ledger:
-            ledger = Ledger(epsilon=self.budget, path=self.folder / "ledger.json")
-            charged = ledger.spent.epsilon or Fraction(0)
-            # A killed process may have charged the ledger for a release that it did not make.
-            return min(spent, charged), within and charged <= self.budget
-        return spent, within
+    def handed(self, kept: Any, rng: random.Random) -> Any:
+        return pickle.loads(pickle.dumps(kept)) if rng.random() < 0.25 else super().handed(kept, rng)
+
+    def release(self, kept: Any) -> Iterator[str]:
+        if random.random() < 0.2:
+            kept.series.plan = None
+        yield from super().release(kept)
 
 
 class TraceInMemory(Kept):
@@ -219,7 +229,7 @@ class TraceFile(TraceInMemory):
 
 
 KINDS: tuple[type[Kept], ...] = (
-    LedgerInMemory, LedgerFile, Histograms, AccountantInMemory, AccountantFile, TraceInMemory, TraceFile,
+    LedgerInMemory, LedgerFile, Histograms, SeriesInMemory, SeriesFile, TraceInMemory, TraceFile,
 )  # fmt: skip
 
 
