@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -64,6 +64,29 @@ class OpenChain:
 
     def __repr__(self) -> str:
         return f"OpenChain({self.size} states, {len(self.unknown)} of them with an unknown row)"
+
+    def stationary(self) -> NoReturn:
+        """Raise `InputError`: unknown rows determine no stationary distribution.
+
+        Raises:
+            InputError: Always.
+        """
+        raise self._refusal()
+
+    def reverse(self, initial: ArrayLike) -> NoReturn:
+        """Raise `InputError`: a chain with unknown rows cannot be reversed. Count the backward chain instead.
+
+        Args:
+            initial: The distribution of the previous state, (n,).
+
+        Raises:
+            InputError: Always.
+        """
+        raise self._refusal()
+
+    def _refusal(self) -> InputError:
+        unknown = f"has {len(self.unknown)} unknown rows of {self.size}"
+        return InputError("matrix", unknown, bound="a row for each state", remedy=CLOSED)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
         # If a copy is requested, return a writable copy instead of the frozen array.

@@ -190,6 +190,8 @@ def chains() -> list[Row]:
     return [
         *[(f"{given}", lambda given=given: MarkovChain(np.eye(2), **given), path) for given, path in keywords],
         ("open as a chain", lambda: MarkovChain(OPEN), "matrix[1]", says),
+        ("open, at rest", lambda: OPEN.stationary(), "matrix", 'ends = "stay"'),
+        ("open, reversed", lambda: OPEN.reverse([0.5, 0.5]), "matrix", "has 1 unknown rows of 2"),
         ("open among chains", lambda: VaryingChain.of([np.eye(2), OPEN]), "chains[1]", says),
         ("open in algorithm 1", lambda: cao2019.algorithm1(OPEN, 1.0), "P", says),
         ("open steps", lambda: builders.transitions(OPEN), "P[1]", says),
