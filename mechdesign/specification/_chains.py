@@ -283,9 +283,9 @@ def build_correlations(
 ) -> tuple[Correlations, tuple[str, ...]]:
     """Return the forward and backward chains described by the table at `source`, and notes for the user.
 
-    If the chain is counted from data, the backward chain follows from the numbers of steps that leave each state, and
-    `smoothing` of the table is not used. If it is not counted, the backward chain follows from the stationary
-    distribution. Raises `SpecificationError` for chains that change with time.
+    If the chain is counted from data, the backward chain follows from the numbers of steps that leave each state.
+    Counts are not smoothed. If the chain is not counted, the backward chain follows from the stationary distribution.
+    Raises `SpecificationError` for chains that change with time.
     """
     form = table.form
     _require_one(table, source, "changes with time, so it has more than one matrix", "one chain")
