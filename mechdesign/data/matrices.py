@@ -205,16 +205,17 @@ def _numbers(fields: list[str], where: str, index: Declared, file: tuple[Path, L
     if None not in values:
         return np.array(values, dtype=np.float64)
     place = values.index(None)
-    text = texts[place].strip()
-    if index is None and text and place == 0 < len(values) - 1 and None not in values[1:]:
-        raise InputError(where, "begins with a text", bound="a number, as in its other fields", remedy=_INDEX)
-    if "/" in text or "%" in text:
+    text, remedy = texts[place].strip(), ""
+    if _float(text.replace("/", "").rstrip("%"), ".") is not None and "_" not in text:
         remedy = "write decimals; a channel of fractions has a header line that begins with the word secret"
-    elif any(sign in text for sign in ",.;\t| "):
-        comma = decimal == "." and _float(text, ",") is not None
-        remedy = _remedy(*file, 'decimal = ","' if comma else 'delimiter = "…"')
-    else:
-        remedy = "" if text or place < len(texts) - 1 else "remove the delimiter at the end of the lines"
+    elif _float(text, "," if decimal == "." else ".") is not None:
+        remedy = _remedy(*file, f'decimal = "{"," if decimal == "." else "."}"')
+    elif index is None and text and place == 0 < len(values) - 1 and None not in values[1:]:
+        raise InputError(where, "begins with a text", bound="a number, as in its other fields", remedy=_INDEX)
+    elif any(sign in text for sign in ",;\t| "):
+        remedy = _remedy(*file, 'delimiter = "…"')
+    elif not text and place == len(texts) - 1:
+        remedy = "remove the delimiter at the end of the lines"
     problem = "is not a number" if text else "is empty"
     raise InputError(f"{where}, field {place + 1 + bool(index)}", problem, bound="a decimal number", remedy=remedy)
 

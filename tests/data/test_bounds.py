@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mechdesign.data._matrices import read_matrix, read_only_array
 from rows import each_row
 from scipy import sparse
 
 import mechdesign as md
 from mechdesign.data import _bounds as bounds
 from mechdesign.data._bounds import allowing_memory, max_unpacked_bytes
-from mechdesign.data._matrices import read_matrix, read_only_array
 from mechdesign.data._text import file_digest, read_columns, read_numbers, read_rows
 from mechdesign.errors import InputError
 

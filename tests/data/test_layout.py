@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mechdesign.data._labels import Names
+from mechdesign.data._maps import read_places
+from mechdesign.data._matrices import read_matrix
 from rows import each_row
 
 from mechdesign.data import _layout as layout
-from mechdesign.data._labels import Names
 from mechdesign.data._layout import FileLayout, current_layout, mark_of, reading_as
-from mechdesign.data._maps import read_places
-from mechdesign.data._matrices import read_matrix
 from mechdesign.data._movement import read_checkins
 from mechdesign.data._movement import read_places as read_keys
 from mechdesign.data._states import read_states

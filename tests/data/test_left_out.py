@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mechdesign.data._maps import count_places, read_places
 from rows import each_row
 
 import mechdesign as md
 from mechdesign.data._left_out import LeftOut, RowError, as_share, describe_left_out
-from mechdesign.data._maps import count_places, read_places
 from mechdesign.data._movement import Written, read_checkins, read_plt, read_points
 from mechdesign.data._states import as_steps
 from mechdesign.data._text import read_columns, read_numbers

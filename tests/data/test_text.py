@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mechdesign.data._matrices import read_labelled
 from rows import each_row
 
 from mechdesign.data._layout import cell, form_of
-from mechdesign.data._matrices import read_labelled
 from mechdesign.data._text import columns_text, read_rows
 from mechdesign.data.budgets import read_budgets
 from mechdesign.errors import InputError, showing_values
