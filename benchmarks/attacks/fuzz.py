@@ -36,9 +36,9 @@ import scipy.sparse as sparse
 import mechdesign as md
 from mechdesign.certify import _archive as archive
 from mechdesign.certify import _bundle as bundle
-from mechdesign.data._matrices import read_matrix
-from mechdesign.data._movement import read_checkins, read_plt
 from mechdesign.data.budgets import read_budgets
+from mechdesign.data.matrices import read_matrix
+from mechdesign.data.movement import read_checkins, read_plt
 from mechdesign.data.trajectories import to_grid
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage.accounting import Ledger
@@ -145,7 +145,6 @@ def targets() -> dict[str, Target]:
     }
     files = {name: text.encode() for name, text in texts.items()}
     files |= {"cost.npy": npy(line), "sparse.npz": npz_of(line)}
-    domain = md.Domain.from_points([[0, 0], [1, 0], [2, 1], [3, 3]], labels=["home", "work", "pub", "gym"])
     city = md.Domain.geographic_grid(3, 2, 39.9, 40.1, 116.2, 116.5)
     specified = parse(SPECIFICATION)
     made = specified.design()
