@@ -145,6 +145,7 @@ def targets() -> dict[str, Target]:
     }
     files = {name: text.encode() for name, text in texts.items()}
     files |= {"cost.npy": npy(line), "sparse.npz": npz_of(line)}
+    domain = md.Domain.from_points([[0, 0], [1, 0], [2, 1], [3, 3]], labels=["home", "work", "pub", "gym"])
     city = md.Domain.geographic_grid(3, 2, 39.9, 40.1, 116.2, 116.5)
     specified = parse(SPECIFICATION)
     made = specified.design()

@@ -38,7 +38,7 @@ from rich.segment import ControlType
 
 from mechdesign.base import _atomic as atomic
 from mechdesign.base._deadline import promise
-from mechdesign.base._errors import InputError, MissingDependencyError, RecognisedWarning
+from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.base._locks import WAIT_S, exists, lock_file_of
 from mechdesign.certify._texts import escape
 
@@ -245,12 +245,12 @@ def say_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show each warning once, without its file and line number; a recognised layout is a note."""
+    """Show each warning once, without its file and line number."""
     context = click.get_current_context(silent=True)
     told: set[str] = set() if context is None else context.meta.setdefault("mechdesign.warnings", set())
     if str(message) not in told:
         told.add(str(message))
-        _say("note" if issubclass(category, RecognisedWarning) else "warning", "yellow", str(message))
+        _say("warning", "yellow", str(message))
 
 
 def number(value: float) -> str:

@@ -285,10 +285,11 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     with _opened(path) as file:
         if zipfile.is_zipfile(file):
             with zipfile.ZipFile(file) as archive:
-                size, limit = (
-                    sum(entry.file_size for entry in archive.infolist()),
-                    max_unpacked_bytes(path.stat().st_size),
-                )
+                entries, limit = archive.infolist(), max_unpacked_bytes(path.stat().st_size)
+            if not {entry.compress_type for entry in entries} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+                # Other methods unpack at once, before their size is known.
+                raise InputError(str(path), "is compressed by another method", bound="an archive of numpy.savez")
+            size = sum(entry.file_size for entry in entries)
             if size > limit:
                 raise InputError(str(path), "unpacks to too much", value=size, bound=f"at most {limit} bytes")
         file.seek(0)

@@ -168,7 +168,7 @@ class Channel:
             exact = [Fraction(entry) for entry in row]
             total = sum(exact, Fraction(0))
             if abs(total - 1) > _ROW_SUM_TOLERANCE:
-                raise InputError(f"matrix[{index}]", "does not sum to 1", value=Total(total), bound="within 1e-6 of 1")
+                raise InputError(f"matrix[{index}]", "does not sum to 1", value=total, bound="within 1e-6 of 1")
             floors = [int(entry * (1 << EXPONENT) / total) for entry in exact]
             floors[row.index(max(row))] += (1 << EXPONENT) - sum(floors)
             numerators[index] = floors

@@ -129,7 +129,7 @@ def as_rows(matrix: ArrayLike, unknown: bool = False) -> Floats:
         raise InputError(
             f"matrix[{row}]",
             "does not sum to 1",
-            value=Total(totals[row]),
+            value=totals[row],
             bound=f"within {SUM_TOLERANCE} of 1",
             remedy="rows are current states, columns are next states; normalise each row",
         )

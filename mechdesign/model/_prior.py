@@ -46,7 +46,7 @@ class Prior:
             raise InputError(
                 "prior",
                 "does not sum to 1",
-                value=Total(total),
+                value=total,
                 bound=f"within {SUM_TOLERANCE} of 1",
                 remedy="divide it by its sum, or build a prior from counts with Prior.from_counts",
             )

@@ -98,7 +98,7 @@ class Source:
             raise
         except InputError as error:
             found = error.under(self.path, renamed)
-            found.restate(_as_written(found.value))
+            found.value = _as_written(found.value)
             raise found from error
         except InfeasibleError as error:
             raise error.under(self.path, renamed) from error

@@ -113,7 +113,7 @@ def build_policy(table: RecordPolicyTable, source: Source, domain: Domain) -> Po
     except SpecificationError as error:
         if isinstance(error.value, str):
             # The error's value lists contradictory counts; replace names of arguments in it by keys.
-            error.restate(_CONSTRAINT.sub(lambda found: str(source / keys.get(found[0], found[0])), error.value))
+            error.value = _CONSTRAINT.sub(lambda found: str(source / keys.get(found[0], found[0])), error.value)
         raise
 
 
