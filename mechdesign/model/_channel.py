@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arrays import Floats, Integers, as_nonnegative, read_only
 from mechdesign.base._check import as_generator, as_integer, as_path
-from mechdesign.base._errors import CertificateError, InputError, Total
+from mechdesign.base._errors import CertificateError, InputError
 from mechdesign.base._names import labels_of, named, opened
 from mechdesign.base._values import cached_property
 from mechdesign.certify import _bundle as bundle

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_amounts
-from mechdesign.base._errors import InputError, Total
+from mechdesign.base._errors import InputError
 from mechdesign.base._names import Names, opened
 
 Ends = Literal["any", "stay"]
