@@ -43,19 +43,25 @@ LAYOUT = ("delimiter", "decimal", "encoding", "time_format", "time_zone", "missi
 """The keys of the layout."""
 
 # The words of names of columns, and the words that may stand beside them or at their end, as in userid.
-_LATITUDES = "latitude lat latitud breite"
-_LONGITUDES = "longitude lon lng long longitud länge laenge"
-_BESIDE_DEGREES = "wgs deg degree degrees decimal"
+_LATITUDES = "latitude lat latitud breite breitengrad ylat"
+_LONGITUDES = "longitude lon lng long longitud länge laenge längengrad laengengrad xlon"
+_BESIDE_DEGREES = "wgs deg degree degrees dd decimal"
+_BESIDE_AXES = "coord coordinate"
 _PEOPLE = (
     "user uid usr person people participant subject patient respondent member employee student customer client account "
-    "driver rider passenger traveler traveller taxi cab vehicle car truck bus bike ship vessel aircraft plate mmsi "
-    "device phone mobile imei imsi msisdn sim card badge tracker animal individual bird agent nutzer benutzer fahrer"
+    "subscriber caller sender resident citizen visitor guest tourist volunteer household courier cyclist pedestrian "
+    "driver rider passenger traveler traveller taxi cab vehicle car truck bus bike scooter ship vessel boat aircraft "
+    "plate mmsi device phone mobile imei imsi msisdn sim card badge tracker animal individual bird agent benutzer "
+    "nutzer fahrer fahrzeug kunde"
 )
-_PERHAPS_PEOPLE = "label tag vendor owner who object entity unit"
+_PERHAPS_PEOPLE = "label tag vendor owner who object entity unit pid"
 _TRACES = "trace tid traj trajectory track trip tour session journey ride"
 _PLACES = "place poi venue location spot shop station stop"
-_BESIDE_NAMES = "identifier number local hash uuid name code key num nr no id"
-_TIMES = "time timestamp datetime date stamp ts tst t at when epoch utc unixtime gpstime zeit zeitstempel datum"
+_BESIDE_NAMES = "identifier number local anonymous anon pseudonym hashed hash uuid name code key num nr no id"
+_TIMES = (
+    "time timestamp datetime date stamp ts tst t at when moment epoch utc unixtime gpstime zeit zeitpunkt zeitstempel "
+    "datum"
+)
 _BESIDE_TIMES = (
     "gmt local base gps ms us ns s sec seconds millis unix posix iso and of start started begin created recorded "
     "tracked logged event fix device check checkin in visit visited arrival arrived pickup sample observed measured"
@@ -249,7 +255,7 @@ class _Search:
             columns = (
                 [column for column in header if _is_word(column, words)]
                 or [column for column in header if _last(column) in words.split()]
-                or [column for column in header if _is_word(column, axis)]
+                or _names(header, axis, _BESIDE_AXES)
             )
             if not columns and name not in self.asked:
                 problem, remedy = f"names no {name}", f"name the column: --{name} COLUMN"

@@ -316,6 +316,7 @@ def test_words_of_names() -> None:
         "user user_id uid userID MMSI individual-local-identifier vehicle_id imei participant subject_id phone card_id "
         "device_id deviceid animal_id agent_id client account rider_id person driver taxi_id USER_NAME customerNumber"
     )
+    people += " courier_id Benutzer plate_number subscriberHash"
     traces = "tid trip_id tripID session trajectory_id"
     times = "time timestamp datetime date ts_ms UTCTime created_at BaseDateTime t epoch fixTime"
     others = "id name label lat flat type user_type card_type day hour timezone time_spent weather price belong"
