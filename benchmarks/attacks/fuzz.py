@@ -96,6 +96,7 @@ label = "name"
 [prior.csv]
 path = "places.csv"
 column = "count"
+label = "name"
 [cost.matrix]
 path = "cost.npy"
 [[privacy]]

@@ -221,8 +221,12 @@ def say_json(value: object) -> None:
 
 
 def say_error(message: str) -> None:
-    """Show an error, in red if the terminal has colours."""
-    _say("error", "bold red", message)
+    """Show an error, in red if the terminal has colours; three lines of Python in its remedy stay lines."""
+    text, start, code = message.partition("\n    import pandas as pd\n")
+    _say("error", "bold red", text)
+    # A name of a file in the second line may contain line ends.
+    for line in (start.strip("\n"), *code.rsplit("\n", 1)) if start else ():
+        errors().print(Text(line), soft_wrap=True)
 
 
 def say_note(message: str) -> None:

@@ -35,10 +35,10 @@ def losses(
             found.append(None)
             continue
         matrix = read_given(path, header, index)
+        if isinstance(matrix, Named):
+            states = states or matrix.rows
+            matrix = match_names(matrix, f"{name} ({path})", states, states)
         with withholding_values():
-            if isinstance(matrix, Named):
-                states = states or matrix.rows
-                matrix = match_names(matrix, f"{name} ({path})", states, states)
             loss = LossFunction(matrix, path=f"{name} ({path})")
         found.append(loss)
         if loss.cached:
