@@ -281,6 +281,9 @@ def test_what_does_not_fit_is_found_beside_ends() -> None:
     found = leakage.correlations_from_traces(STEPS, 4, ends="stay")
     backward = found.backward.matrix.copy()
     assert mismatch(backward, found.forward.matrix) == ""
+    # An unknown row contradicts nothing.
+    half = np.full((2, 2), 0.5)
+    assert mismatch(half, half * [[1], [0]]) == mismatch(half * [[0], [1]], half) == ""
     wrong = backward.copy()
     wrong[3] = [0.0, 0.9, 0.1, 0.0]
     assert "Bayes' rule" in mismatch(wrong, found.forward.matrix)

@@ -48,6 +48,7 @@ SPARSE: dict[str, Any] = {
     "zeros": (np.zeros((2, 2)), "P", "has no known row"),
     "zeros of one": ([[0.0]], "P", "has no known row"),
     "beside zeros, not 1": ([[0.5, 0.4], [0, 0]], "P[0]", "does not sum to 1"),
+    "a row of little": ([[0.5, 0.5], [1e-9, 0]], "P[1]", "does not sum to 1"),
     "beside zeros, negative": ([[1.5, -0.5], [0, 0]], "P[0,1]"),
     "beside zeros, nan": ([[0.5, 0.5], [math.nan, 0]], "P[1,0]"),
 }
