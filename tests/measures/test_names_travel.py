@@ -115,6 +115,12 @@ def regional(graph: nx.Graph, **given: Any) -> md.Problem:
     return md.graphs.problem(graph=graph, epsilon=1, domain=TOWN, **given)
 
 
+def observed(take: Take) -> list[Any]:
+    trace = md.traces.Trace(TOWN, nx.complete_graph(4), 1, CHAIN, WEIGHTS, mechanism="exponential", cost=APART, rng=1)
+    trace.observe(take(np.log(WEIGHTS), True, False))
+    return [trace.table(1)[0].prior]
+
+
 ATTACKS = ("optimal", "bayes", "prior_free", "minimax")
 GROUP = nx.path_graph([0, 2, 3])
 
@@ -216,6 +222,7 @@ DOORS: dict[str, Callable[[Take], Any]] = {
     ],
     "first state of a trace": lambda take: traced(initial=take(WEIGHTS, True, False)),
     "cost of a trace": lambda take: traced(cost=take(APART, True, True)),
+    "what a trace observes": observed,
     "a reversed chain": lambda take: traced(
         transition=md.MarkovChain(take(CHAIN, True, True)).reverse(take(WEIGHTS, True, False))
     ),
@@ -305,6 +312,8 @@ def test_names_without_labels_to_match_are_refused() -> None:
         "distances on a grid": lambda: md.Problem(WEIGHTS, APART, [md.MetricPrivacy(1, frame)], secrets=grid),
         "a prior on a grid": lambda: md.Problem(series, APART, [], secrets=grid),
         "a channel on a grid": lambda: md.audit(framed(CHANNEL.matrix, True, False), distance=APART, secrets=grid),
+        "distances": lambda: md.distances.matrix(frame),
+        "exponential mechanism": lambda: md.mechanisms.Exponential(1, frame),
         "expected errors": lambda: md.traces.Adversary(CHAIN, WEIGHTS).watch([]).expected_error(frame),
     }
     assert_refused(Mistake(name, make, error=InputError) for name, make in calls.items())
@@ -332,6 +341,19 @@ def test_without_a_domain_names_are_matched_with_each_other() -> None:
     other = Frame(APART, ["a", "b", "c", "d"], ["a", "b", "c", "d"])
     with pytest.raises(InputError, match="is no label"):
         md.Problem(Frame(WEIGHTS, NAMES), other, [])
+
+
+def test_places_take_their_labels_from_a_frame() -> None:
+    found = md.Domain.from_points(framed(PLACES, True, False))
+    assert found.labels == SORTED
+    assert (found.points == PLACES[ORDER]).all()
+    assert md.Domain.from_coordinates(framed(AT, True, False), Frame(AT, NAMES)).labels == SORTED
+    assert (md.Domain.from_points(framed(PLACES, True, False), NAMES).points == PLACES).all()
+    for names in (["home", "work", "gym", "Pub"], ["home", "work", "gym", None], ["home", "home", "gym", "pub"]):
+        with pytest.raises(InputError, match="points"):
+            md.Domain.from_points(Frame(PLACES, names), NAMES)
+    # Rows that were selected keep their numbers in pandas.
+    assert md.Domain.from_points(Frame(PLACES, [3, 7, 9, 12])).labels == ("0", "1", "2", "3")
 
 
 def test_the_place_of_a_requirement_is_named() -> None:
