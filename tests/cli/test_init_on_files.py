@@ -332,6 +332,8 @@ def test_words_of_names() -> None:
 def test_wrong_input() -> None:
     good = f"user,lat,lon,time\nu,{AT},2021-01-01 08:00\nv,{AT},2021-01-01 09:00"
     write("g.csv", "user,poi", "u,a", "v,b")
+    write("p.csv", "poi,lat,lon", "a,46.9,7.4")
+    write("s.csv", "poi;lat;lon", "a;46.9;7.4")
     Path("folder").mkdir()
     kinds = {"x.csv": b"PK\x03\x04..", "g.geojson": b'\n{"type": 1}', "k.csv": b"<kml>", "d.csv": b"SQLite format 3"}
     for name, content in kinds.items():
@@ -372,10 +374,13 @@ def test_wrong_input() -> None:
             table("no encoding", good, "encoding", "", encoding="klingon"),
             table("no text", good.replace("v", "é"), "f.csv, line", "", encoding="ascii"),
             table("a key without places", good, "--key", "--places FILE", key="k"),
+            table("blank times", f"{good}\nu,{AT},", "f.csv, line 4, column time", "set missing = 0.34"),
+            table("two layouts", "user,poi\nu,a", "s.csv, line 1", "in the layout of f.csv", places=Path("s.csv")),
+            table("no row", "user,lat,lon", "f.csv", "", missing=0.0),
             table("swapped", good.replace(AT, "107.44,46.95"), "f.csv, line 2", ""),
             table("ragged", good + ",1", "f.csv, line 3", ""),
             table("a column twice", good.replace("time", "lon"), "f.csv", ""),
-            table("no such key", "user,poi\nu,a", "--key", "", places=Path("g.csv"), key="k"),
+            table("no such key", "user,poi\nu,a", "--key", "", places=Path("p.csv"), key="k"),
             table("no places", "user,poi\nu,a", "g.csv, line 1", "names no latitude", places=Path("g.csv")),
             table("a file of places that is none", "user,poi\nu,a", "none.csv", "", places=Path("none.csv")),
         ]
