@@ -55,7 +55,7 @@ class Document(Table, frozen=True):
     """A specification: the secrets, the prior, the costs of answers, and the privacy requirements.
 
     >>> sorted(Document.__struct_fields__)[:4]
-    ['cost', 'domain', 'ledger', 'observables']
+    ['cost', 'domain', 'files', 'ledger']
 
     Attributes:
         domain: The secrets.
