@@ -42,10 +42,9 @@ from mechdesign.data.movement import read_checkins, read_plt
 from mechdesign.data.trajectories import to_grid
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.specification._policy import ReleaseTable
 from mechdesign.specification._read import Source
 from mechdesign.specification._specification import Specification, parse, read_spec
-from mechdesign.specification._steps import read_steps
+from mechdesign.specification._steps import ReleaseTable, read_steps
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))

@@ -21,9 +21,8 @@ from mechdesign.errors import InputError, SpecificationError
 from mechdesign.model._origin import Origin
 from mechdesign.report._explorer import _block
 from mechdesign.runs._store import Row, State, read_table, write_table
-from mechdesign.specification._policy import ReleaseTable
 from mechdesign.specification._read import Source
-from mechdesign.specification._steps import read_steps
+from mechdesign.specification._steps import ReleaseTable, read_steps
 from mechdesign.specification._table_specification import parse
 from mechdesign.synthesis import _bundle as sets
 from mechdesign.synthesis import _design as designing
