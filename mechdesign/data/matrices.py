@@ -88,11 +88,7 @@ def read_matrix(
 
 def read_dense(path: Path, header: Declared = None, index: Declared = None, layout: Layout = FIXED) -> Floats | Named:
     """Read a matrix as `read_matrix` does; by default in the layout of files that no specification names."""
-    return dense(read_any_matrix(path, header, index, layout), path)
-
-
-def dense(found: Floats | Named | sparse.csr_array, path: Path) -> Floats | Named:
-    """Return a matrix read from `path` as a dense array; raise `InputError` if it would be too large."""
+    found = read_any_matrix(path, header, index, layout)
     if not isinstance(found, sparse.csr_array):
         return found
     _require_size(found.shape, path)
@@ -103,22 +99,14 @@ def read_any_matrix(
     path: Path, header: Declared = None, index: Declared = None, layout: Layout = FIXED
 ) -> Floats | Named | sparse.csr_array:
     """Read a matrix as `read_dense` does, but leave a sparse matrix sparse."""
+    binary = path.suffix.lower() in (".npy", ".npz")
     for key, declared in (("header", header), ("index", index)):
         if declared is not None and not isinstance(declared, bool) and declared != "ignore":
             raise InputError(key, "is not known", value=declared, bound='true, false or "ignore"')
-        if declared and is_binary(path):
+        # The options of a command hold for all its files.
+        if declared and binary and layout.declared:
             raise InputError(key, f"is declared, but {path} has no names", bound="a CSV", remedy="remove the key")
-    return _read_binary(path) if is_binary(path) else _read_text(path, header, index, layout)
-
-
-def read_given(path: Path, header: Declared, index: Declared) -> Floats | Named | sparse.csr_array:
-    """Read a matrix that a command is given: its options hold for text, since other files have no names."""
-    return read_any_matrix(path) if is_binary(path) else read_any_matrix(path, header, index)
-
-
-def is_binary(path: Path) -> bool:
-    """Return whether a file is an array of NumPy or SciPy, by its suffix."""
-    return path.suffix.lower() in (".npy", ".npz")
+    return _read_binary(path) if binary else _read_text(path, header, index, layout)
 
 
 def match_names(
@@ -192,9 +180,11 @@ def _float(text: str, decimal: str) -> float | None:
     if decimal != ".":
         text = "" if "." in text else text.replace(decimal, ".")
     try:
-        return float(text) if text.isascii() and "_" not in text else None
+        value = float(text if text.isascii() and "_" not in text else "")
     except ValueError:
         return None
+    # A number that is too large for a float is not infinite.
+    return None if math.isinf(value) and "inf" not in text.lower() else value
 
 
 def _numbers(fields: list[str], where: str, index: Declared, file: tuple[Path, Layout]) -> Floats:

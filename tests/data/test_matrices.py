@@ -119,6 +119,7 @@ TEXTS = [
     ("empty field", "0.5,,0.5\n", "m.csv, line 1, field 2", "is empty"),
     ("underscore", "0.5,1_0\n", "m.csv, line 1, field 2", "is not a number"),
     ("other digits", "0.5,١\n", "m.csv, line 1, field 2", "is not a number"),
+    ("overflow", "0.5,1e999\n", "m.csv, line 1, field 2", "is not a number"),
     ("complex", "1j,0\n", "m.csv, line 1", ""),
     ("semicolons", "0.5;0.5\n", "m.csv, line 1, field 1", 'delimiter = "…"'),
     ("decimal comma", '"0,5",1\n', "m.csv, line 1, field 1", 'decimal = ","'),
