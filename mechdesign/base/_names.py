@@ -68,6 +68,8 @@ class Named:
 
     def arranged(self, place: str, rows: Labels | None, columns: Labels | None = None) -> NDArray[Any]:
         """Return the values with rows and columns in the order of labels; `named` describes the arguments."""
+        if not self.rows and not self.columns:
+            return self.values
         rows, columns = (None if labels is None else tuple(labels) for labels in (rows, columns))
         axes = ((self.rows, rows), (self.columns, columns))
         orders = [None if labels is None else order_of(names, labels, place) for names, labels in axes]
@@ -86,6 +88,8 @@ class Named:
         This is for arrays that arrive before the labels of the domain are known. Rows and columns of a square array are
         secrets; otherwise only columns are, such as those of the errors of other estimates.
         """
+        if not self.rows and not self.columns:
+            return self
         square, matrix = len(set(self.values.shape)) == 1, self.values.ndim == 2
         if square:
             self._require_both(place)
@@ -194,22 +198,17 @@ def order_of(found: Labels, labels: Labels, place: str) -> NDArray[np.int64] | N
     if _are_positions(found, place):
         wanted = range(len(labels) or len(found))
         digits = [str(position) for position in wanted]
-        if list(labels) != digits and set(labels) == set(digits):
-            raise InputError(
-                place,
-                "has names that are integers, and so are the labels, in another order",
-                bound="names of text, which are labels; integers are positions",
-                remedy="give the names as texts, or drop them with to_numpy()",
-            )
-        if _are_counted(tuple(found)):
+        ambiguous = list(labels) != digits and set(labels) == set(digits)
+        if _are_counted(tuple(found)) and not ambiguous:
             return None
-        if set(found) != set(wanted):
+        if ambiguous or set(found) != set(wanted):
+            which = "the labels are these integers in another order" if ambiguous else "no positions of the labels"
             raise InputError(
                 place,
-                "has names that are integers, but not the positions of the labels",
+                f"has integers as names, but {which}",
                 value=next((name for name in found if name not in wanted), len(found)),
-                bound=f"0, …, {len(wanted) - 1}, or labels of text",
-                remedy="give the names as texts, for example with map(str)",
+                bound=f"the positions 0, …, {len(wanted) - 1}, or labels of text",
+                remedy="give the names as texts, for example with map(str), or drop them with to_numpy()",
             )
     elif not labels:
         raise InputError(
@@ -228,7 +227,7 @@ def order_of(found: Labels, labels: Labels, place: str) -> NDArray[np.int64] | N
             "has a name that is no label",
             value=foreign,
             bound=f"labels, such as {wanted[0]!r}",
-            remedy="drop the names with to_numpy() if the order is right",
+            remedy="check its spelling and its axis, or drop the names with to_numpy() if the order is right",
         )
     missing = next((label for label in wanted if label not in positions), None)
     if missing is not None:
@@ -338,6 +337,6 @@ def _plain(value: Any, place: str, dtype: DTypeLike | None) -> NDArray[Any]:
             place,
             f"holds {array.dtype}",
             bound="an array of real numbers",
-            remedy="convert it with astype(float)" if array.dtype.kind == "O" else "",
+            remedy="convert it with astype(float); names belong in the index, or in data.Named(values, rows, columns)",
         )
     return array if dtype is None else array.astype(dtype, copy=False)
