@@ -32,7 +32,7 @@ class Named:
     """An array with the names of its rows and columns, as `mechdesign.data.read_matrix` returns it.
 
     NumPy functions accept it instead of its array. Functions of this package match its names with the labels of a
-    domain: see "Names travel" in docs/howto/other_libraries.md.
+    domain; the rule is in docs/reference/data_files.md.
 
     Args:
         values: The array, of one or two axes.
