@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import InputError
-from mechdesign.leakage._ledger_file import Entry, PolicyTotals
+from mechdesign.leakage._ledger_file import Entry
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.tables._policies._graphs import Edge
 from mechdesign.tables._policies._known_counts import kinds_of
@@ -115,11 +115,6 @@ class LedgerPart:
     policy: str
     by_value: bool = False
 
-    @property
-    def by_policy(self) -> tuple[PolicyTotals, ...]:
-        """Return the totals that all groups together have spent under each policy."""
-        return self.ledger.by_policy
-
     def spend(
         self,
         what: str,
@@ -147,34 +142,6 @@ class LedgerPart:
             InputError: The release is under another policy.
             BudgetExceededError: the ledger has too little budget left.
         """
-        part = self._find_part(policy)
-        return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
-
-    def check(
-        self,
-        what: str,
-        protects: str,
-        epsilon: Any = None,
-        rho: Any = None,
-        *,
-        policy: str | None = None,
-        **exact: Any,
-    ) -> None:
-        """Raise the errors that `spend` would raise, without recording an entry.
-
-        Args:
-            what: the released quantity, in words.
-            protects: the definition of neighbouring databases, in words.
-            epsilon: the ε to be spent, or None.
-            rho: the ρ to be spent, or None.
-            policy: the name of the release's policy; by default the policy of this ledger.
-            **exact: further keywords of `mechdesign.Ledger.check`.
-        """
-        part = self._find_part(policy)
-        self.ledger.check(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
-
-    def _find_part(self, policy: str | None) -> tuple[str, str]:
-        """Return the names of the division and the group; raise `InputError` for a release under another policy."""
         if policy is not None and policy != self.policy:
             raise InputError(
                 "ledger",
@@ -183,7 +150,8 @@ class LedgerPart:
                 bound=self.policy,
                 remedy="create a ledger of the group for this policy with part_of, or charge the ledger for all groups",
             )
-        return self.division, self.part
+        part = (self.division, self.part)
+        return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
 
 
 def part_of(ledger: Ledger, policy: Policy, division: str, *, part: str, parts: ArrayLike | None = None) -> LedgerPart:
