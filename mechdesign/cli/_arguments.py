@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import structs
 
 from mechdesign.base import _cache as caching
 from mechdesign.base._errors import InputError
@@ -84,16 +82,6 @@ def matrix_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help=f"The first {line} of a CSV names the {names}, does not (false), or is skipped (ignore).",
         )(command)
     return command
-
-
-def with_release(given: Specification, **changed: object) -> Specification:
-    """Return a specification with changed keys of ``[release]``; None keeps a key."""
-    asked = {key: value for key, value in changed.items() if value is not None}
-    if not asked:
-        return given
-    return replace(
-        given, document=structs.replace(given.document, release=structs.replace(given.document.release, **asked))
-    )
 
 
 def example_for(name: str, command: str) -> examples.Example:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any, get_args, get_origin
+from typing import Any, get_origin
 
 import msgspec
 
@@ -13,7 +13,7 @@ from mechdesign.base._check import suggest
 from mechdesign.base._errors import InputError, SpecificationError
 from mechdesign.model._grammar import Raw, Table
 from mechdesign.specification._document import Document
-from mechdesign.specification._read import VERSION, below, is_table, names_of, parts
+from mechdesign.specification._read import VERSION, below, is_table, names_of
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/{name}"
@@ -43,27 +43,21 @@ def schema(document: type[Table] = Document) -> dict[str, Any]:
         raise InputError(
             "document", "is not a table", value=type(document).__name__, bound="a class derived from Table"
         )
-    tables = list(dict.fromkeys(_tables(document)))
-    _, found = msgspec.json.schema_components(tables, schema_hook=_hook, ref_template=_REF)
-    for table in tables:
-        _describe(found[table.__name__], table)
+    _, found = msgspec.json.schema_components([document], schema_hook=_hook, ref_template=_REF)
+    for table in _subclasses(Table):
+        if table.__name__ in found:
+            _describe(found[table.__name__], table)
     whole = found.pop(document.__name__)
     whole["title"] = f"mechdesign specification, version {VERSION}"
     cleaned: dict[str, Any] = _remove_nulls({"$schema": _DRAFT, **whole, "$defs": found})
     return cleaned
 
 
-def _tables(hint: Any) -> Iterator[type[Table]]:
-    """Yield the tables that a value of a type may be, and all tables nested in them."""
-    if is_table(hint):
-        yield hint
-        for name in hint.__struct_fields__:
-            for inner in below([hint], name):
-                yield from _tables(inner)
-    else:
-        for inner in get_args(hint):
-            for each in parts(inner):
-                yield from _tables(each)
+def _subclasses(kind: type[Table]) -> Iterator[type[Table]]:
+    """Yield a class of tables, and all classes derived from it."""
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _subclasses(each)
 
 
 def _hook(kind: type) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.specification._chains import Transitions, build_chain
 from mechdesign.specification._graphs import Graphs
-from mechdesign.specification._priors import build_prior
+from mechdesign.specification._priors import build_prior, sampling_of
 from mechdesign.specification._read import Source, choice
 from mechdesign.specification._steps import ReleaseTable
 from mechdesign.traces._planner import OPTIMAL, Repaired
@@ -191,9 +191,7 @@ def build_release(table: ReleaseTable, source: Source, made: Graphs, prior: Prio
         )
     chain = build_chain(table.transition, source / "transition", made.secrets, made.prior)
     notes = chain.notes
-    with source.keys():
-        sampling = Sampling.of(table.every, table.gap)
     if table.initial is not None:
         prior, more = build_prior(table.initial, source / "initial", made.secrets)
         notes += more
-    return ReleaseSettings(table, chain, sampling, prior, notes)
+    return ReleaseSettings(table, chain, sampling_of(table, source), prior, notes)

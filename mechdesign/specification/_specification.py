@@ -54,7 +54,7 @@ from mechdesign.specification._policy import (
     build_release,
     build_settings,
 )
-from mechdesign.specification._priors import build_prior
+from mechdesign.specification._priors import build_prior, sampling_of
 from mechdesign.specification._read import Source, convert, read_text, tables_of
 from mechdesign.specification._steps import States, Steps, read_steps
 from mechdesign.specification._visits import price_visits, read_raw_visits
@@ -245,8 +245,7 @@ class Specification:
         """
         secrets, table, source = self._problem.secrets, self.document.release, self.source / "release"
         assert secrets is not None
-        with source.keys():
-            sampling = Sampling.of(table.every, table.gap)
+        sampling = sampling_of(table, source)
         found = read_steps(trace, table, source, secrets)
         return found if sampling == Sampling() else found.resampled(sampling)
 
