@@ -31,6 +31,7 @@ _KINDS = {
     b"<": "XML, such as GPX or KML",
     b"\x1f\x8b": "compressed by gzip, but not called .gz",
     b"PAR1": "Parquet, but not called .parquet",
+    b"Geolife": "one trajectory of GeoLife; init takes its folder",
 }
 _AS_CSV = 'write it as CSV, for example with pandas or geopandas: frame.to_csv("new.csv", index=False)'
 _MARKS = {b"\xff\xfe\0\0": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
@@ -41,6 +42,7 @@ _SAMPLE_TIMES = 20
 
 LAYOUT = ("delimiter", "decimal", "encoding", "time_format", "time_zone", "missing")
 """The keys of the layout."""
+_COLUMNS = ("user", "place", "latitude", "longitude", "time", "trace")
 
 # The words of names of columns, and the words that may stand beside them or at their end, as in userid.
 _LATITUDES = "latitude lat latitud breite breitengrad ylat"
@@ -158,7 +160,8 @@ class _Search:
         columns: dict[str, Any] = {"user": None, "places": by_key, **self.columns}
         movement = read_movement(self.path, Columns(**columns), self.layout)
         notes = tuple(filter(None, (*self.notes, movement.note)))
-        return Found(self.path, movement.traces, self.layout, self.columns, places, self.how, notes)
+        found = {name: self.columns[name] for name in _COLUMNS if name in self.columns}
+        return Found(self.path, movement.traces, self.layout, found, places, self.how, notes)
 
     def _set(self, columns: Mapping[str, str | None]) -> None:
         for name, column in columns.items():
