@@ -368,10 +368,8 @@ def of_another_type() -> Iterator[Mistake]:
     made, places = small_design(), md.Domain.grid(2, 1, 2.0, 1.0)
     for path, calls in {
         "folder": (lambda wrong: md.save(made, wrong), made.load, md.verify, md.tables.load),
-        "path": (
-            *(md.Channel.load, md.read_spec, md.sweep.read, md.data.read_checkins, md.leakage.read_budgets),
-            lambda wrong: md.data.read_places(wrong, "id"),
-        ),
+        "path": (*(md.Channel.load, md.read_spec, md.sweep.read, md.leakage.read_budgets, md.data.read_labelled),),
+        "source": (md.data.read_checkins, lambda wrong: md.data.read_places(wrong, "id"), md.data.read_matrix),
         "design": (md.figures.answers, md.figures.costs, md.figures.prior),
         "domain": (
             lambda wrong: md.figures.graph(wrong, [[0, 1]]),
