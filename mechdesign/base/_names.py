@@ -50,6 +50,8 @@ class Named:
     values: NDArray[Any]
     rows: Names = ()
     columns: Names = ()
+    # Whether it is known which axis is which, so that no note is due.
+    _oriented = False
 
     def __init__(self, values: ArrayLike, rows: Labels = (), columns: Labels = ()) -> None:
         array = _plain(values, "values", object)
@@ -74,6 +76,13 @@ class Named:
         axes = ((self.rows, rows), (self.columns, columns))
         orders = [None if labels is None else order_of(names, labels, place) for names, labels in axes]
         values = self.values
+        if rows is not None and columns is not None and not self._oriented and _may_be_transposed(self):
+            warn(
+                f"{place}: rows and columns have the same names, so nothing tells whether they were exchanged. Rows "
+                f"are taken as secrets, or as states before a step; the names {' and '.join(_AXES)} of axes confirm it",
+                InputWarning,
+                stacklevel=3,
+            )
         # Where rows and columns have the same labels, names of one axis do not tell the order of the other.
         square = values.ndim == 2 and len(set(values.shape)) == 1
         if square and rows == columns and any(each is not None for each in orders):
@@ -95,7 +104,9 @@ class Named:
             self._require_both(place)
         labels = labels_of(self.rows if square or not matrix else self.columns, place)
         values = self.arranged(place, labels, labels if matrix else None)
-        return Named(values, labels if square or not matrix else (), labels if matrix else ())
+        found = Named(values, labels if square or not matrix else (), labels if matrix else ())
+        object.__setattr__(found, "_oriented", True)
+        return found
 
     def _require_both(self, place: str) -> None:
         """Raise `InputError` if one axis has names and the other does not: they do not tell its order."""
@@ -162,16 +173,9 @@ def opened(value: Any, place: str, dtype: DTypeLike | None = None) -> Named:
     if type(value) in (np.ndarray, list, tuple):
         return Named(array)
     rows, columns, axes = _names(value)
-    found = Named(array, rows, columns if array.ndim > 1 else ())
-    if axes == _AXES[::-1]:
-        return Named(array.T, columns, rows)
-    if axes != _AXES and array.ndim == 2 and _may_be_transposed(found):
-        warn(
-            f"{place}: rows and columns have the same names, so nothing tells whether they were exchanged. Rows are "
-            f"taken as secrets, or as the states before a step; name the axes {' and '.join(_AXES)} if this is so",
-            InputWarning,
-            stacklevel=2,
-        )
+    exchanged = axes == _AXES[::-1]
+    found = Named(array.T, columns, rows) if exchanged else Named(array, rows, columns if array.ndim > 1 else ())
+    object.__setattr__(found, "_oriented", exchanged or axes == _AXES)
     return found
 
 

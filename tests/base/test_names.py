@@ -73,7 +73,7 @@ def test_axes_named_secret_and_observable_are_taken_by_their_names():
 def noted(value):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        opened(value, "cost")
+        named(value, "cost", ABC, getattr(value, "columns", ABC))
     return [each.category for each in said]
 
 

@@ -408,6 +408,7 @@ def test_a_note_is_given_once_where_an_exchange_of_rows_and_columns_would_not_be
     cost = uneven(APART)
     for given, notes in (
         (framed(cost, True, True), 1),
+        (declared(cost, True, True), 1),
         (framed(APART, True, True), 0),
         (Frame(cost, NAMES, NAMES, ("secret", "observable")), 0),
         (Grid(cost, secret=NAMES, observable=NAMES), 0),
