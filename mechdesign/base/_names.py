@@ -341,6 +341,6 @@ def _plain(value: Any, place: str, dtype: DTypeLike | None) -> NDArray[Any]:
             place,
             f"holds {array.dtype}",
             bound="an array of real numbers",
-            remedy="convert it with astype(float); names belong in the index, or in data.Named(values, rows, columns)",
+            remedy="convert it with astype(float); data.read_matrix(frame, index=True) takes names from a first column",
         )
     return array if dtype is None else array.astype(dtype, copy=False)

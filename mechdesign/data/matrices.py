@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import LARGEST_MATRIX, Floats
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Named
+from mechdesign.base._names import Named, opened
 from mechdesign.certify._archive import max_unpacked_bytes
 from mechdesign.certify._exact import exact
 from mechdesign.data.table import FIXED, Layout, read_rows
@@ -47,7 +47,7 @@ _PANDAS = (
 
 
 def read_matrix(
-    source: str | os.PathLike[str],
+    source: Any,
     *,
     header: Declared = None,
     index: Declared = None,
@@ -59,7 +59,7 @@ def read_matrix(
 
     Args:
         source: A file .npy, a file .npz with a sparse matrix or one array, or else a CSV of numbers, which may be
-            compressed by gzip (.gz).
+            compressed by gzip (.gz); or a data frame, whose columns have names unless `header` is false.
         header: Whether the first line of a CSV names the columns. With "ignore" the line is skipped.
         index: Whether the first column of a CSV names the rows. With "ignore" the column is skipped.
         delimiter: The character between the numbers of a CSV.
@@ -82,8 +82,18 @@ def read_matrix(
     >>> matrix.rows, np.asarray(matrix).tolist()
     (('home', 'work'), [[0.0, 2.5], [2.5, 0.0]])
     """
+    if hasattr(source, "columns") and hasattr(source, "__array__"):
+        return _of_frame(source, header, index)
     path = as_path(source, "source")
     return read_dense(path, header, index, Layout(delimiter, decimal, encoding))
+
+
+def _of_frame(frame: Any, header: Declared, index: Declared) -> Named:
+    """Return the numbers of a data frame; its first column names the rows if `index` is true."""
+    heads = list(frame.columns)
+    numbers = opened(frame[heads[1:]] if index else frame, "source", np.float64)
+    rows = list(frame[heads[0]]) if index is True else () if index else numbers.rows
+    return Named(numbers.values, rows, numbers.columns if header in (None, True) else ())
 
 
 def read_dense(path: Path, header: Declared = None, index: Declared = None, layout: Layout = FIXED) -> Floats | Named:

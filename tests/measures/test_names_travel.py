@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sparse
-from frames import Frame, Grid
+from frames import Frame, Grid, Table
 from refusals import Mistake, assert_refused
 
 import mechdesign as md
@@ -448,6 +448,17 @@ def test_sparse_arrays_are_taken_or_refused_with_the_way_out() -> None:
         )
         assert md.leakage.LossFunction(kind(CHAIN))(1.0) == md.leakage.LossFunction(CHAIN)(1.0)
         assert nx.utils.graphs_equal(md.graphs.transitions(kind(CHAIN)), md.graphs.transitions(CHAIN))
+
+
+def test_a_frame_without_an_index_declares_its_column_of_names() -> None:
+    cells = np.column_stack((np.array(SORTED, dtype=object), APART[np.ix_(ORDER, ORDER)]))
+    table = Table(cells, ["place", *SORTED])
+    km = md.data.read_matrix(table, index=True)
+    assert km.rows == km.columns == SORTED
+    assert all(same(one, other) for one, other in zip(required(md.MetricPrivacy(1, km)), [APART], strict=True))
+    assert md.data.read_matrix(table, index="ignore", header=False).rows == ()
+    with pytest.raises(InputError, match="index=True"):
+        md.MetricPrivacy(1, table)
 
 
 def test_a_requirement_keeps_its_names_until_it_meets_the_labels() -> None:
