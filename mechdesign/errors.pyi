@@ -1,7 +1,6 @@
 from mechdesign.base._errors import BracketWarning as BracketWarning
 from mechdesign.base._errors import BudgetExceededError as BudgetExceededError
 from mechdesign.base._errors import BudgetWarning as BudgetWarning
-from mechdesign.base._errors import CellForm as Form  # noqa: F401
 from mechdesign.base._errors import CertificateError as CertificateError
 from mechdesign.base._errors import ClosedPipeError as ClosedPipeError
 from mechdesign.base._errors import ClusterError as ClusterError
@@ -21,11 +20,9 @@ from mechdesign.base._errors import MechdesignWarning as MechdesignWarning
 from mechdesign.base._errors import MetricWarning as MetricWarning
 from mechdesign.base._errors import MissingDependencyError as MissingDependencyError
 from mechdesign.base._errors import OutsideWarning as OutsideWarning
-from mechdesign.base._errors import RecognisedWarning as RecognisedWarning
 from mechdesign.base._errors import ReportError as ReportError
 from mechdesign.base._errors import RevealedWarning as RevealedWarning
 from mechdesign.base._errors import SerialWarning as SerialWarning
-from mechdesign.base._errors import Shown as Shown
 from mechdesign.base._errors import SmoothedChainWarning as SmoothedChainWarning
 from mechdesign.base._errors import SolverError as SolverError
 from mechdesign.base._errors import SolverInterruptedError as SolverInterruptedError
@@ -35,11 +32,6 @@ from mechdesign.base._errors import StateError as StateError
 from mechdesign.base._errors import SynchronisationWarning as SynchronisationWarning
 from mechdesign.base._errors import TimeLimitError as TimeLimitError
 from mechdesign.base._errors import TooLargeError as TooLargeError
-from mechdesign.base._errors import Total as Total
 from mechdesign.base._errors import UnboundedError as UnboundedError
 from mechdesign.base._errors import UnverifiedError as UnverifiedError
 from mechdesign.base._errors import VerifierMemoryError as VerifierMemoryError
-from mechdesign.base._errors import showing_values as showing_values
-from mechdesign.base._errors import values_are_shown as values_are_shown
-from mechdesign.base._errors import values_are_withheld as values_are_withheld
-from mechdesign.base._errors import withholding_values as withholding_values

@@ -14,7 +14,6 @@ import pytest
 import mechdesign as md
 from mechdesign.base import _errors as errors
 from mechdesign.base._values import ReadOnlyMapping
-from mechdesign.data._left_out import RowError
 
 SPECIFICATION = """
 domain.points = [[0, 0], [1, 0], [0, 1]]
@@ -49,8 +48,6 @@ def made(sort: type[Exception]) -> Exception:
         return sort(3, 0.5, 0.25, "Release less.")
     if issubclass(sort, errors.CertificateError):
         return sort("it does not hold", (1, 2))
-    if sort is RowError:
-        return sort("no time", made(errors.InputError))
     return sort("a message")
 
 

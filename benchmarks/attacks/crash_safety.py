@@ -56,7 +56,7 @@ cost.distance = "euclidean"
 privacy = [{ kind = "graph", epsilon = 0.5, blocks = 3 }]
 release = { transition = { neighbours = 8 } }
 """
-WALK = "0\n1\n4\n"
+WALK = "state\n0\n1\n4\n"
 TABLE = "age\n" + "3\n1\n7\n" * 20
 DATABASE = """
 table.person = false

@@ -36,15 +36,14 @@ import scipy.sparse as sparse
 import mechdesign as md
 from mechdesign.certify import _archive as archive
 from mechdesign.certify import _bundle as bundle
-from mechdesign.data._matrices import read_matrix
-from mechdesign.data._movement import read_checkins, read_plt
 from mechdesign.data.budgets import read_budgets
+from mechdesign.data.matrices import read_matrix
+from mechdesign.data.movement import read_checkins, read_plt
 from mechdesign.data.trajectories import to_grid
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.specification._policy import ReleaseTable
 from mechdesign.specification._read import Source
 from mechdesign.specification._specification import Specification, parse, read_spec
-from mechdesign.specification._steps import read_steps
+from mechdesign.specification._steps import ReleaseTable, read_steps
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
@@ -95,6 +94,7 @@ label = "name"
 [prior.csv]
 path = "places.csv"
 column = "count"
+label = "name"
 [cost.matrix]
 path = "cost.npy"
 [[privacy]]
@@ -119,6 +119,7 @@ east = 116.5
 smoothing = 0.5
 [prior.checkins]
 path = "checkins.csv"
+user = "user"
 [cost]
 distance = "euclidean"
 [[privacy]]
@@ -135,7 +136,7 @@ def targets() -> dict[str, Target]:
         "places.csv": 'name,x,y,count\nhome,0,0,3\nwork,1,0,1\n"a, b",2,1,0\ngym,3,3.5,2\n',
         "distance.csv": "".join(",".join(map(str, row)) + "\n" for row in line.tolist()),
         "edges.csv": "source,target\nhome,work\nwork,gym\n",
-        "checkins.csv": "user,latitude,longitude,time\nu,40.0,116.3,2008-10-23T02:53:04Z\nv,39.95,116.4,1224730384\n",
+        "checkins.csv": "user,latitude,longitude,time\nu,40.0,116.3,2008-10-23T02:53:04Z\nv,39.95,116.4,2008-10-23 02:53:09\n",
         "states.csv": "state\nhome\n1\ngym\n",
         "degrees.csv": "time,latitude,longitude\n2026-01-01,40.0,116.3\n2026-01-02,39.95,116.4\n",
         "budgets.csv": "step,epsilon\n0,0.5\n1,1e-3\n2,0\n",

@@ -217,7 +217,7 @@ def as_labels(values: Iterable[Hashable], path: str, rows: Labels | None = None)
     require_unmasked(values, path)
     try:
         listed: Any = named(values, path, rows, dtype=object) if hasattr(values, "__array__") else values
-        found = listed.tolist() if isinstance(listed, np.ndarray) else list(listed)
+        found = list(listed.tolist() if isinstance(listed, np.ndarray) else listed)
     except TypeError as error:
         raise InputError(
             path, "is not a list of values", value=type(values).__name__, bound="a list of values"

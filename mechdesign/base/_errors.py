@@ -25,40 +25,7 @@ _NUMPY_SCALAR = re.compile(r"\bnp\.(?:\w+\(([^()]*)\)|(True|False)_)")
 # Number of characters of a value in a message.
 _MAX_SHOWN = 120
 
-_SHOWS_VALUES = ContextVar("shows_values", default=False)
 _WITHHOLDS_VALUES = ContextVar("withholds_values", default=False)
-
-
-@contextmanager
-def showing_values() -> Iterator[None]:
-    """Let errors show the contents of cells of a file; by default they show only a mask.
-
-    The setting applies to the current thread or task.
-
-    Yields:
-        Nothing; the setting is restored at the end of the block.
-
-    >>> with showing_values():
-    ...     values_are_shown()
-    True
-    """
-    before = _SHOWS_VALUES.set(True)
-    try:
-        yield
-    finally:
-        _SHOWS_VALUES.reset(before)
-
-
-def values_are_shown() -> bool:
-    """Return whether errors show the contents of cells of a file; see `showing_values`.
-
-    Returns:
-        The setting of the current thread or task.
-
-    >>> values_are_shown()
-    False
-    """
-    return _SHOWS_VALUES.get()
 
 
 @contextmanager
@@ -99,7 +66,7 @@ def values_are_withheld() -> bool:
     >>> values_are_withheld()
     False
     """
-    return _WITHHOLDS_VALUES.get() and not _SHOWS_VALUES.get()
+    return _WITHHOLDS_VALUES.get()
 
 
 def keys_of(path: str | Keys) -> Keys:
@@ -151,7 +118,7 @@ class InputError(MechdesignError, ValueError):
     Args:
         path: The path of the input, such as ``requirements[1].epsilon``, or its steps.
         problem: A description of the problem.
-        value: The invalid value, or None. For a cell of a file the value is a mask, such as ``9999-9-99 9:99``.
+        value: The invalid value; None for a cell of a file, which errors do not show.
         bound: The accepted values; may be empty.
         remedy: The suggested remedy; may be empty.
     """
@@ -184,20 +151,10 @@ class InputError(MechdesignError, ValueError):
         keys = move_path(self.keys, place, renamed)
         return SpecificationError(keys, self.problem, value=self.value, bound=self.bound, remedy=self.remedy)
 
-    def restate(self, value: object) -> None:
-        """Replace the invalid value, for example by a mask.
-
-        Args:
-            value: The new value.
-        """
-        self.value = value
-
     def __str__(self) -> str:
         message = f"{self.path}: {self.problem}"
         if self.value is not None:
             message += f"; found {_short(self.value)}"
-            if isinstance(self.value, CellForm) and self.value.reads_as_number:
-                message += " (9 stands for any digit)"
         if self.bound:
             message += f"; must be {self.bound}"
         if self.remedy:
@@ -400,10 +357,6 @@ class SynchronisationWarning(MechdesignWarning):
     """Files are complete, but their file system cannot synchronise them: a power failure may undo the write."""
 
 
-class RecognisedWarning(MechdesignWarning):
-    """The encoding, delimiter, decimal sign or time format of a file was not specified, and was inferred."""
-
-
 class ExposedFileWarning(MechdesignWarning):
     """Other users can read a private file, such as an old ledger or a private key; its mode is kept."""
 
@@ -417,30 +370,6 @@ class Shown(str):
 
     >>> print(InputError("path", "is wrong", value=Shown("a b")))
     path: is wrong; found a b
-    """
-
-
-class CellForm(Shown):
-    """The mask of a cell of a file: "9" replaces any digit, and "a" replaces any letter.
-
-    >>> CellForm("9999-99").reads_as_number
-    True
-    """
-
-    @property
-    def reads_as_number(self) -> bool:
-        """Whether the mask could be mistaken for a number."""
-        return "9" in self and not set(self) - set("9.,-+ ")
-
-
-class Total(float):
-    """A sum of numbers from a file; errors may show the sum, but not the numbers.
-
-    Args:
-        x: The sum.
-
-    >>> Total(3.5) + 1
-    4.5
     """
 
 

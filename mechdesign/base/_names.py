@@ -32,7 +32,7 @@ class Named:
     """An array with the names of its rows and columns, as `mechdesign.data.read_matrix` returns it.
 
     NumPy functions accept it instead of its array. Functions of this package match its names with the labels of a
-    domain: see "Names travel" in docs/howto/other_libraries.md.
+    domain; the rule is in docs/reference/data_files.md.
 
     Args:
         values: The array, of one or two axes.
@@ -50,6 +50,8 @@ class Named:
     values: NDArray[Any]
     rows: Names = ()
     columns: Names = ()
+    # Whether it is known which axis is which, so that no note is due.
+    _oriented = False
 
     def __init__(self, values: ArrayLike, rows: Labels = (), columns: Labels = ()) -> None:
         array = _plain(values, "values", object)
@@ -68,10 +70,19 @@ class Named:
 
     def arranged(self, place: str, rows: Labels | None, columns: Labels | None = None) -> NDArray[Any]:
         """Return the values with rows and columns in the order of labels; `named` describes the arguments."""
+        if not self.rows and not self.columns:
+            return self.values
         rows, columns = (None if labels is None else tuple(labels) for labels in (rows, columns))
         axes = ((self.rows, rows), (self.columns, columns))
         orders = [None if labels is None else order_of(names, labels, place) for names, labels in axes]
         values = self.values
+        if rows is not None and columns is not None and not self._oriented and _may_be_transposed(self):
+            warn(
+                f"{place}: rows and columns have the same names, so nothing tells whether they were exchanged. Rows "
+                f"are taken as secrets, or as states before a step; the names {' and '.join(_AXES)} of axes confirm it",
+                InputWarning,
+                stacklevel=3,
+            )
         # Where rows and columns have the same labels, names of one axis do not tell the order of the other.
         square = values.ndim == 2 and len(set(values.shape)) == 1
         if square and rows == columns and any(each is not None for each in orders):
@@ -86,12 +97,16 @@ class Named:
         This is for arrays that arrive before the labels of the domain are known. Rows and columns of a square array are
         secrets; otherwise only columns are, such as those of the errors of other estimates.
         """
+        if not self.rows and not self.columns:
+            return self
         square, matrix = len(set(self.values.shape)) == 1, self.values.ndim == 2
         if square:
             self._require_both(place)
         labels = labels_of(self.rows if square or not matrix else self.columns, place)
         values = self.arranged(place, labels, labels if matrix else None)
-        return Named(values, labels if square or not matrix else (), labels if matrix else ())
+        found = Named(values, labels if square or not matrix else (), labels if matrix else ())
+        object.__setattr__(found, "_oriented", True)
+        return found
 
     def _require_both(self, place: str) -> None:
         """Raise `InputError` if one axis has names and the other does not: they do not tell its order."""
@@ -158,16 +173,9 @@ def opened(value: Any, place: str, dtype: DTypeLike | None = None) -> Named:
     if type(value) in (np.ndarray, list, tuple):
         return Named(array)
     rows, columns, axes = _names(value)
-    found = Named(array, rows, columns if array.ndim > 1 else ())
-    if axes == _AXES[::-1]:
-        return Named(array.T, columns, rows)
-    if axes != _AXES and array.ndim == 2 and _may_be_transposed(found):
-        warn(
-            f"{place}: rows and columns have the same names, so nothing tells whether they were exchanged. Rows are "
-            f"taken as secrets, or as the states before a step; name the axes {' and '.join(_AXES)} if this is so",
-            InputWarning,
-            stacklevel=2,
-        )
+    exchanged = axes == _AXES[::-1]
+    found = Named(array.T, columns, rows) if exchanged else Named(array, rows, columns if array.ndim > 1 else ())
+    object.__setattr__(found, "_oriented", exchanged or axes == _AXES)
     return found
 
 
@@ -194,22 +202,17 @@ def order_of(found: Labels, labels: Labels, place: str) -> NDArray[np.int64] | N
     if _are_positions(found, place):
         wanted = range(len(labels) or len(found))
         digits = [str(position) for position in wanted]
-        if list(labels) != digits and set(labels) == set(digits):
-            raise InputError(
-                place,
-                "has names that are integers, and so are the labels, in another order",
-                bound="names of text, which are labels; integers are positions",
-                remedy="give the names as texts, or drop them with to_numpy()",
-            )
-        if _are_counted(tuple(found)):
+        ambiguous = list(labels) != digits and set(labels) == set(digits)
+        if _are_counted(tuple(found)) and not ambiguous:
             return None
-        if set(found) != set(wanted):
+        if ambiguous or set(found) != set(wanted):
+            which = "the labels are these integers in another order" if ambiguous else "no positions of the labels"
             raise InputError(
                 place,
-                "has names that are integers, but not the positions of the labels",
+                f"has integers as names, but {which}",
                 value=next((name for name in found if name not in wanted), len(found)),
-                bound=f"0, …, {len(wanted) - 1}, or labels of text",
-                remedy="give the names as texts, for example with map(str)",
+                bound=f"the positions 0, …, {len(wanted) - 1}, or labels of text",
+                remedy="give the names as texts, for example with map(str), or drop them with to_numpy()",
             )
     elif not labels:
         raise InputError(
@@ -228,7 +231,7 @@ def order_of(found: Labels, labels: Labels, place: str) -> NDArray[np.int64] | N
             "has a name that is no label",
             value=foreign,
             bound=f"labels, such as {wanted[0]!r}",
-            remedy="drop the names with to_numpy() if the order is right",
+            remedy="check its spelling and its axis, or drop the names with to_numpy() if the order is right",
         )
     missing = next((label for label in wanted if label not in positions), None)
     if missing is not None:
@@ -338,6 +341,6 @@ def _plain(value: Any, place: str, dtype: DTypeLike | None) -> NDArray[Any]:
             place,
             f"holds {array.dtype}",
             bound="an array of real numbers",
-            remedy="convert it with astype(float)" if array.dtype.kind == "O" else "",
+            remedy="convert it with astype(float); data.read_matrix(frame, index=True) takes names from a first column",
         )
     return array if dtype is None else array.astype(dtype, copy=False)

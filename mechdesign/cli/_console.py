@@ -37,7 +37,7 @@ from rich.segment import ControlType
 
 from mechdesign.base import _atomic as atomic
 from mechdesign.base._deadline import promise
-from mechdesign.base._errors import InputError, MissingDependencyError, RecognisedWarning
+from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.base._locks import WAIT_S, exists, lock_file_of
 from mechdesign.certify._texts import escape
 
@@ -220,8 +220,12 @@ def say_json(value: object) -> None:
 
 
 def say_error(message: str) -> None:
-    """Show an error, in red if the terminal has colours."""
-    _say("error", "bold red", message)
+    """Show an error, in red if the terminal has colours; three lines of Python in its remedy stay lines."""
+    text, start, code = message.partition("\n    import pandas as pd\n")
+    _say("error", "bold red", text)
+    # A name of a file in the second line may contain line ends.
+    for line in (start.strip("\n"), *code.rsplit("\n", 1)) if start else ():
+        errors().print(Text(line), soft_wrap=True)
 
 
 def say_note(message: str) -> None:
@@ -244,12 +248,12 @@ def say_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show each warning once, without its file and line number; a recognised layout is a note."""
+    """Show each warning once, without its file and line number."""
     context = click.get_current_context(silent=True)
     told: set[str] = set() if context is None else context.meta.setdefault("mechdesign.warnings", set())
     if str(message) not in told:
         told.add(str(message))
-        _say("note" if issubclass(category, RecognisedWarning) else "warning", "yellow", str(message))
+        _say("warning", "yellow", str(message))
 
 
 def number(value: float) -> str:

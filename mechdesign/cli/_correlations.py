@@ -11,7 +11,7 @@ from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputErro
 from mechdesign.base._names import Named, Names
 from mechdesign.base._warnings import collect_warnings, suppress_warnings
 from mechdesign.cli._console import say_note, say_warning
-from mechdesign.data.matrices import Declared, match_names, read_given
+from mechdesign.data.matrices import Declared, match_names, read_any_matrix
 
 if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
@@ -34,11 +34,11 @@ def losses(
         if path is None:
             found.append(None)
             continue
-        matrix = read_given(path, header, index)
+        matrix = read_any_matrix(path, header, index)
+        if isinstance(matrix, Named):
+            states = states or matrix.rows
+            matrix = match_names(matrix, f"{name} ({path})", states, states)
         with withholding_values():
-            if isinstance(matrix, Named):
-                states = states or matrix.rows
-                matrix = match_names(matrix, f"{name} ({path})", states, states)
             loss = LossFunction(matrix, path=f"{name} ({path})")
         found.append(loss)
         if loss.cached:

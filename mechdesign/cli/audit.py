@@ -34,7 +34,7 @@ from mechdesign.cli._console import (
 )
 from mechdesign.cli._places import read_weights
 from mechdesign.data.labels import Names
-from mechdesign.data.matrices import Declared, dense, has_labels, match_names, read_given, read_labelled, read_lines
+from mechdesign.data.matrices import Declared, has_labels, match_names, read_dense, read_labelled, read_lines
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
@@ -227,7 +227,7 @@ def _labelled(channel: Channel) -> _Subject:
 
 def _read_matrix(file: Path, names: _Names) -> Named:
     """Return the matrix in a file, with its names if there are any."""
-    found = dense(read_given(file, *names), file)
+    found = read_dense(file, *names)
     return found if isinstance(found, Named) else Named(found)
 
 

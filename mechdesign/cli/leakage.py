@@ -104,6 +104,8 @@ def leakage(
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage import _recursion as recursion
 
+    if example is not None:
+        header = index = True
     with nullcontext(backward) if example is None else on_disk(example_for(example, "leakage").file) as matrix:
         before, after = losses({"backward": matrix, "forward": forward}, header, index)
     with naming_options({"width": "--window"}), warnings_once():
@@ -155,11 +157,12 @@ def _facts(
 
 
 def _next(example: str) -> dict[str, str]:
+    named = "--header --index"
     return {
         f"mechdesign leakage --example {example} --plot leakage.svg": "draw this leakage",
         f"mechdesign examples {example} > P.csv": "a matrix of your own: change it",
-        "mechdesign leakage P.csv --epsilon 0.1 --steps 10": "the leakage of releases under this matrix",
-        "mechdesign budget --alpha 1 --steps 10 --backward P.csv": "the ε with which no release leaks more than 1",
+        f"mechdesign leakage P.csv {named} --epsilon 0.1 --steps 10": "the leakage of releases under this matrix",
+        f"mechdesign budget --alpha 1 --steps 10 --backward P.csv {named}": "the ε with which none leaks more than 1",
     }
 
 

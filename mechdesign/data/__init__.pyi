@@ -12,5 +12,4 @@ from .resampling import Sampling as Sampling
 from .resampling import resample as resample
 from .trajectories import Trajectory as Trajectory
 from .trajectories import Visits as Visits
-from .trajectories import as_states as as_states
 from .trajectories import to_grid as to_grid

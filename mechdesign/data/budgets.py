@@ -7,6 +7,7 @@ from os import PathLike
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, as_budgets
+from mechdesign.base._check import as_path
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.data.table import read_table
@@ -59,7 +60,7 @@ def read_budgets(path: str | PathLike[str]) -> Floats:
     ...     read_budgets(f"{folder}/budgets.csv").tolist()
     [0.5, 0.25]
     """
-    table = read_table(path, _HEADER)
+    table = read_table(as_path(path, "path"), _HEADER)
     steps, budgets = table.texts("step"), table.numbers("epsilon")
     if not len(table):
         raise InputError(table.name, "contains no budgets", bound="at least one line after the header")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import LARGEST_MATRIX, Floats
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Named
+from mechdesign.base._names import Named, opened
 from mechdesign.certify._archive import max_unpacked_bytes
 from mechdesign.certify._exact import exact
 from mechdesign.data.table import FIXED, Layout, read_rows
@@ -47,7 +47,7 @@ _PANDAS = (
 
 
 def read_matrix(
-    source: str | os.PathLike[str],
+    source: Any,
     *,
     header: Declared = None,
     index: Declared = None,
@@ -59,7 +59,7 @@ def read_matrix(
 
     Args:
         source: A file .npy, a file .npz with a sparse matrix or one array, or else a CSV of numbers, which may be
-            compressed by gzip (.gz).
+            compressed by gzip (.gz); or a data frame, whose columns have names unless `header` is false.
         header: Whether the first line of a CSV names the columns. With "ignore" the line is skipped.
         index: Whether the first column of a CSV names the rows. With "ignore" the column is skipped.
         delimiter: The character between the numbers of a CSV.
@@ -82,17 +82,23 @@ def read_matrix(
     >>> matrix.rows, np.asarray(matrix).tolist()
     (('home', 'work'), [[0.0, 2.5], [2.5, 0.0]])
     """
+    if hasattr(source, "columns") and hasattr(source, "__array__"):
+        return _of_frame(source, header, index)
     path = as_path(source, "source")
     return read_dense(path, header, index, Layout(delimiter, decimal, encoding))
 
 
+def _of_frame(frame: Any, header: Declared, index: Declared) -> Named:
+    """Return the numbers of a data frame; its first column names the rows if `index` is true."""
+    heads = list(frame.columns)
+    numbers = opened(frame[heads[1:]] if index else frame, "source", np.float64)
+    rows = list(frame[heads[0]]) if index is True else () if index else numbers.rows
+    return Named(numbers.values, rows, numbers.columns if header in (None, True) else ())
+
+
 def read_dense(path: Path, header: Declared = None, index: Declared = None, layout: Layout = FIXED) -> Floats | Named:
     """Read a matrix as `read_matrix` does; by default in the layout of files that no specification names."""
-    return dense(read_any_matrix(path, header, index, layout), path)
-
-
-def dense(found: Floats | Named | sparse.csr_array, path: Path) -> Floats | Named:
-    """Return a matrix read from `path` as a dense array; raise `InputError` if it would be too large."""
+    found = read_any_matrix(path, header, index, layout)
     if not isinstance(found, sparse.csr_array):
         return found
     _require_size(found.shape, path)
@@ -103,22 +109,14 @@ def read_any_matrix(
     path: Path, header: Declared = None, index: Declared = None, layout: Layout = FIXED
 ) -> Floats | Named | sparse.csr_array:
     """Read a matrix as `read_dense` does, but leave a sparse matrix sparse."""
+    binary = path.suffix.lower() in (".npy", ".npz")
     for key, declared in (("header", header), ("index", index)):
         if declared is not None and not isinstance(declared, bool) and declared != "ignore":
             raise InputError(key, "is not known", value=declared, bound='true, false or "ignore"')
-        if declared and is_binary(path):
+        # The options of a command hold for all its files.
+        if declared and binary and layout.declared:
             raise InputError(key, f"is declared, but {path} has no names", bound="a CSV", remedy="remove the key")
-    return _read_binary(path) if is_binary(path) else _read_text(path, header, index, layout)
-
-
-def read_given(path: Path, header: Declared, index: Declared) -> Floats | Named | sparse.csr_array:
-    """Read a matrix that a command is given: its options hold for text, since other files have no names."""
-    return read_any_matrix(path) if is_binary(path) else read_any_matrix(path, header, index)
-
-
-def is_binary(path: Path) -> bool:
-    """Return whether a file is an array of NumPy or SciPy, by its suffix."""
-    return path.suffix.lower() in (".npy", ".npz")
+    return _read_binary(path) if binary else _read_text(path, header, index, layout)
 
 
 def match_names(
@@ -192,9 +190,11 @@ def _float(text: str, decimal: str) -> float | None:
     if decimal != ".":
         text = "" if "." in text else text.replace(decimal, ".")
     try:
-        return float(text) if text.isascii() and "_" not in text else None
+        value = float(text if text.isascii() and "_" not in text else "")
     except ValueError:
         return None
+    # A number that is too large for a float is not infinite.
+    return None if math.isinf(value) and "inf" not in text.lower() else value
 
 
 def _numbers(fields: list[str], where: str, index: Declared, file: tuple[Path, Layout]) -> Floats:
@@ -205,16 +205,17 @@ def _numbers(fields: list[str], where: str, index: Declared, file: tuple[Path, L
     if None not in values:
         return np.array(values, dtype=np.float64)
     place = values.index(None)
-    text = texts[place].strip()
-    if index is None and text and place == 0 < len(values) - 1 and None not in values[1:]:
-        raise InputError(where, "begins with a text", bound="a number, as in its other fields", remedy=_INDEX)
-    if "/" in text or "%" in text:
+    text, remedy = texts[place].strip(), ""
+    if _float(text.replace("/", "").rstrip("%"), ".") is not None and "_" not in text:
         remedy = "write decimals; a channel of fractions has a header line that begins with the word secret"
-    elif any(sign in text for sign in ",.;\t| "):
-        comma = decimal == "." and _float(text, ",") is not None
-        remedy = _remedy(*file, 'decimal = ","' if comma else 'delimiter = "…"')
-    else:
-        remedy = "" if text or place < len(texts) - 1 else "remove the delimiter at the end of the lines"
+    elif _float(text, "," if decimal == "." else ".") is not None:
+        remedy = _remedy(*file, f'decimal = "{"," if decimal == "." else "."}"')
+    elif index is None and text and place == 0 < len(values) - 1 and None not in values[1:]:
+        raise InputError(where, "begins with a text", bound="a number, as in its other fields", remedy=_INDEX)
+    elif any(sign in text for sign in ",;\t| "):
+        remedy = _remedy(*file, 'delimiter = "…"')
+    elif not text and place == len(texts) - 1:
+        remedy = "remove the delimiter at the end of the lines"
     problem = "is not a number" if text else "is empty"
     raise InputError(f"{where}, field {place + 1 + bool(index)}", problem, bound="a decimal number", remedy=remedy)
 
@@ -284,10 +285,11 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     with _opened(path) as file:
         if zipfile.is_zipfile(file):
             with zipfile.ZipFile(file) as archive:
-                size, limit = (
-                    sum(entry.file_size for entry in archive.infolist()),
-                    max_unpacked_bytes(path.stat().st_size),
-                )
+                entries, limit = archive.infolist(), max_unpacked_bytes(path.stat().st_size)
+            if not {entry.compress_type for entry in entries} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+                # Other methods unpack at once, before their size is known.
+                raise InputError(str(path), "is compressed by another method", bound="an archive of numpy.savez")
+            size = sum(entry.file_size for entry in entries)
             if size > limit:
                 raise InputError(str(path), "unpacks to too much", value=size, bound=f"at most {limit} bytes")
         file.seek(0)

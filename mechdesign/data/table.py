@@ -294,6 +294,8 @@ def content_of(path: Path) -> bytes:
         unpacked = gzip.GzipFile(fileobj=io.BytesIO(content)).read(limit + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(str(path), "is not a whole gzip file", bound="a file that gzip wrote") from error
+    except MemoryError as error:
+        raise InputError(str(path), "does not fit into memory", bound="a smaller file") from error
     except OSError as error:
         reason = error.strerror or error
         raise InputError(str(path), f"cannot be opened ({reason})", bound="a file that exists") from error
@@ -364,7 +366,7 @@ def _of_text(path: Path, wanted: list[str] | None, layout: Layout) -> Table:
         if blank or len(row) != width:
             # Blank lines may end a table; in a table of one column, a blank line is a row.
             row = row or [""]
-            if row == [""] != header and width > 1:
+            if row == [""] and width > 1:
                 blank = blank or line
                 continue
             if blank or len(row) != width:
@@ -453,14 +455,13 @@ def _values_of(column: Any, path: str) -> Sequence[Any]:
     dtype = getattr(column, "dtype", None)
     kind = getattr(column, "type", None)
     zone = getattr(dtype, "tz", None) or getattr(dtype, "time_zone", None) or getattr(kind, "tz", None)
-    if not isinstance(column, np.ndarray) and hasattr(column, "to_numpy"):
+    if hasattr(column, "to_numpy"):
         column = column.to_numpy()
-    try:
-        values: np.ndarray[Any, Any] = np.asarray(column)
-    except ValueError:
-        values = np.zeros((0, 0))
-    if values.ndim != 1:
-        raise InputError(path, "is not a column", value=f"{values.ndim} axes", bound="a list of values")
+    # In an array of texts, a missing value of a list would become a text.
+    values = column if isinstance(column, np.ndarray) else np.array(list(column), dtype=object)
+    if values.ndim != 1 or any(isinstance(each, bytes) for each in (values if values.dtype.kind in "OS" else ())):
+        bound = "a list of texts, numbers or times"
+        raise InputError(path, "is not a column", value=f"{values.ndim} axes of {values.dtype}", bound=bound)
     if values.dtype.kind == "M" and zone is not None:
         return [f"{text}Z" if text != "NaT" else "" for text in np.datetime_as_string(values).tolist()]
     return cast("Sequence[Any]", values if values.dtype.kind in "iufM" else values.tolist())

@@ -201,7 +201,7 @@ def threshold(
         graph = from_edges(domain.size if isinstance(domain, Domain) else len(places), pairs)
     else:
         try:
-            lengths = distances.matrix(named(distance, "distances", (), ()))
+            lengths = distances.matrix(distance)  # type: ignore[arg-type]
         except InputError as error:
             raise rename_path(error, "distance", "distances") from error
         if lengths.shape[0] != lengths.shape[1]:

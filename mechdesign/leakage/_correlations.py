@@ -299,7 +299,9 @@ def _fit(ahead: sparse.csr_array, back: sparse.csr_array, states: int) -> _Fit:
     # The weight of a component is undetermined, so it is set to the component's share of the states.
     before *= np.bincount(label[:n], minlength=count)[label[:n]] / totals[label[:n]] / n
     joint = sparse.csr_array(ahead.multiply(before[:, None]))
-    after = np.asarray(joint.sum(axis=0)).ravel()
+    # Without the states that are left out, the rows of B may not sum to 1.
+    share = np.asarray(back.sum(axis=0)).ravel()
+    after = np.asarray(joint.sum(axis=0)).ravel() / np.where(share > 0, share, 1.0)
     misfit = float(abs(joint - back.multiply(after[None, :])).sum()) / 2
     drift = float(np.abs(after - before).sum()) / 2 if count == 1 and n == m == states else None
     return _Fit(misfit, drift)

@@ -146,14 +146,14 @@ class LossFunction:
     Equation (18) of Cao, Yoshikawa, Xiao and Xiong (2019). The function accepts a number α ≥ 0 or an array of any
     shape, in nats. One computation covers all α.
 
-    A row of zeros is unknown, and the maximum is over all rows that it may be: with one unknown row,
-    L(α) = ln(1 + (1 − m)(e^α − 1)), where m is the least entry of the known rows; with several, L(α) = α.
+    A row of zeros is unknown, and the maximum is over all rows that it may be. With one unknown row,
+    L(α) = ln(1 + (1 − m)(e^α − 1)), where m is the least entry of the known rows. With several, L(α) = α.
 
     A chain with smoothed counts causes a `SmoothedChainWarning`, because smoothing lowers the leakage.
 
     Args:
-        P: Row-stochastic matrix of shape (n, n), some rows of which may be zeros: an array, a SciPy sparse matrix, a
-            `MarkovChain` or an `OpenChain`.
+        P: Row-stochastic matrix of shape (n, n): an array, a SciPy sparse matrix, a `MarkovChain` or an `OpenChain`.
+            Some rows may be zeros.
         cache: Whether to store the function in the cache; by default from 32 states on.
         path: Name of the matrix in messages.
 

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, Singles, as_floats, read_only, require
 from mechdesign.base._check import as_number, require_unmasked
-from mechdesign.base._errors import InputError, Total
+from mechdesign.base._errors import InputError
+from mechdesign.base._names import opened
 from mechdesign.certify._exact import exact, float_down, float_up
 from mechdesign.model._open_chain import CLOSED, ROW_OF_ZEROS
 
@@ -30,7 +31,7 @@ def as_transition(matrix: Any, path: str, unknown: bool = False) -> Floats | spa
     """
     if sparse.issparse(matrix):
         return _as_sparse(matrix, path, unknown)
-    array = as_floats(matrix, path, "(n, n)")
+    array = as_floats(opened(matrix, path).settled(path).values, path, "(n, n)")
     _require_square(array.shape, path)
     require(
         np.isfinite(array) & (array >= 0),
@@ -102,7 +103,7 @@ def _row_scales(rows: list[list[float]], path: str, unknown: bool) -> list[float
             raise InputError(
                 f"{path}[{index}]",
                 "does not sum to 1",
-                value=Total(total),
+                value=total,
                 bound=f"within {SUM_TOLERANCE} of 1",
                 remedy=_REMEDY,
             )

@@ -167,7 +167,7 @@ def hops(graph: nx.Graph) -> Floats:
 
 
 def _metric(values: ArrayLike) -> Floats:
-    matrix = as_floats(values, "distance", "(n, n)").copy()
+    matrix = as_floats(values, "distance", "(n, n)", (), ()).copy()
     if matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise InputError("distance", "is not square", value=matrix.shape, bound="of shape (n, n), n >= 1")
     np.fill_diagonal(matrix, 0.0)
@@ -332,7 +332,7 @@ class Exponential(FiniteMechanism):
         rate = float(self.epsilon)
         if answers is None:
             return self._masses(rate)
-        apart = as_nonnegative(answers, "answers", 2)
+        apart = as_nonnegative(answers, "answers", 2, rows=())
         if len(apart) != len(self.nodes) or not apart.size:
             raise InputError(
                 "answers",

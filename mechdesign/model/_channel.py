@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arrays import Floats, Integers, as_nonnegative, read_only
 from mechdesign.base._check import as_generator, as_integer, as_path
-from mechdesign.base._errors import CertificateError, InputError, Total
+from mechdesign.base._errors import CertificateError, InputError
 from mechdesign.base._names import labels_of, named, opened
 from mechdesign.base._values import cached_property
 from mechdesign.certify import _bundle as bundle
@@ -168,7 +168,7 @@ class Channel:
             exact = [Fraction(entry) for entry in row]
             total = sum(exact, Fraction(0))
             if abs(total - 1) > _ROW_SUM_TOLERANCE:
-                raise InputError(f"matrix[{index}]", "does not sum to 1", value=Total(total), bound="within 1e-6 of 1")
+                raise InputError(f"matrix[{index}]", "does not sum to 1", value=total, bound="within 1e-6 of 1")
             floors = [int(entry * (1 << EXPONENT) / total) for entry in exact]
             floors[row.index(max(row))] += (1 << EXPONENT) - sum(floors)
             numerators[index] = floors

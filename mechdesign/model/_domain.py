@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import LARGEST_GRID, Floats, Integers, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_integer, as_list, as_number, as_positive
 from mechdesign.base._errors import InputError, InputWarning
+from mechdesign.base._names import opened
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal, nearest
 from mechdesign.model import _expansions as expansions
@@ -613,16 +614,17 @@ class Domain:
 
         Args:
             points: Coordinates, (n, d) with n, d ≥ 1, in `unit`.
-            labels: n distinct names; None labels the places with their numbers.
+            labels: n distinct names, with which names of rows are matched. None takes the names of the rows if they are
+                texts; otherwise places are labelled with their numbers.
             unit: The unit of the coordinates, such as "km".
 
         Returns:
             A domain of n places.
         """
-        array = as_floats(points, "points", "(n, d)")
+        array, names = _with_labels(points, "points", "(n, d)", _as_labels(labels))
         if array.shape[1] == 0:
             raise InputError("points", "has no columns", value=array.shape, remedy="use Domain.from_labels")
-        return cls(array, labels=_as_labels(labels), unit=unit)
+        return cls(array, labels=names, unit=unit)
 
     @classmethod
     def from_coordinates(cls, latitude: ArrayLike, longitude: ArrayLike, labels: Iterable[str] | None = None) -> Domain:
@@ -633,7 +635,7 @@ class Domain:
         Args:
             latitude: Latitudes in degrees, (n,), from -90 to 90.
             longitude: Longitudes in degrees, (n,), from -180 to 360.
-            labels: n distinct names; None labels the places with their numbers.
+            labels: n distinct names, as in `from_points`.
 
         Returns:
             A domain of n places.
@@ -641,8 +643,8 @@ class Domain:
         Raises:
             InputError: A coordinate is out of range, or the places span more than 180 degrees of longitude.
         """
-        latitudes = as_floats(latitude, "latitude", "(n,)")
-        longitudes = as_floats(longitude, "longitude", "(n,)")
+        latitudes, names = _with_labels(latitude, "latitude", "(n,)", _as_labels(labels))
+        longitudes, names = _with_labels(longitude, "longitude", "(n,)", names)
         if len(latitudes) != len(longitudes):
             raise InputError(
                 "longitude", "does not match latitude", value=len(longitudes), bound=f"{len(latitudes)} values"
@@ -672,7 +674,7 @@ class Domain:
         plane = Plane.over(south, north, west, east)
         coordinates = np.column_stack((latitudes, longitudes))
         points = plane.points(latitudes, longitudes)
-        return cls(points, labels=_as_labels(labels), unit="km", coordinates=coordinates, plane=plane)
+        return cls(points, labels=names, unit="km", coordinates=coordinates, plane=plane)
 
     @classmethod
     def from_labels(cls, labels: Iterable[str]) -> Domain:
@@ -761,6 +763,18 @@ def _middles(count: int, side: float) -> Floats:
     back, error = expansions.two_product(found, np.full(count, float(count)))
     middles: Floats = found + ((high - back) - error + (low + number * rest)) / count
     return middles
+
+
+def _with_labels(values: ArrayLike, path: str, shape: str, labels: tuple[str, ...]) -> tuple[Floats, tuple[str, ...]]:
+    """Return an array in the order of labels, and the labels, which may be the names of its rows.
+
+    Integers are no names here: they remain where rows of a frame are selected.
+    """
+    given = opened(values, path)
+    if not any(isinstance(name, str) for name in given.rows):
+        return as_floats(given.values, path, shape), labels
+    labels = labels or tuple(map(str, given.rows))
+    return as_floats(given.arranged(path, labels), path, shape), labels
 
 
 def _as_labels(labels: Iterable[str] | None) -> tuple[str, ...]:

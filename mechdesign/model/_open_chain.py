@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_amounts
-from mechdesign.base._errors import InputError, Total
+from mechdesign.base._errors import InputError
 from mechdesign.base._names import Names, opened
 
 Ends = Literal["any", "stay"]
@@ -65,6 +65,29 @@ class OpenChain:
     def __repr__(self) -> str:
         return f"OpenChain({self.size} states, {len(self.unknown)} of them with an unknown row)"
 
+    def stationary(self) -> NoReturn:
+        """Raise `InputError`: unknown rows determine no stationary distribution.
+
+        Raises:
+            InputError: Always.
+        """
+        raise self._refusal()
+
+    def reverse(self, initial: ArrayLike) -> NoReturn:
+        """Raise `InputError`: a chain with unknown rows cannot be reversed. Count the backward chain instead.
+
+        Args:
+            initial: The distribution of the previous state, (n,).
+
+        Raises:
+            InputError: Always.
+        """
+        raise self._refusal()
+
+    def _refusal(self) -> InputError:
+        unknown = f"has {len(self.unknown)} unknown rows of {self.size}"
+        return InputError("matrix", unknown, bound="a row for each state", remedy=CLOSED)
+
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
         # If a copy is requested, return a writable copy instead of the frozen array.
         return np.array(self.matrix, dtype=dtype) if copy else np.asarray(self.matrix, dtype=dtype)
@@ -106,7 +129,7 @@ def as_rows(matrix: ArrayLike, unknown: bool = False) -> Floats:
         raise InputError(
             f"matrix[{row}]",
             "does not sum to 1",
-            value=Total(totals[row]),
+            value=totals[row],
             bound=f"within {SUM_TOLERANCE} of 1",
             remedy="rows are current states, columns are next states; normalise each row",
         )

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_floats, as_indices, require
 from mechdesign.base._check import LARGEST_COUNT, as_generator, as_integer, as_smoothing, rename_path
-from mechdesign.base._errors import InputError, Total
+from mechdesign.base._errors import InputError
 from mechdesign.base._names import Labels, Named, Names, opened, order_of
 
 
@@ -46,7 +46,7 @@ class Prior:
             raise InputError(
                 "prior",
                 "does not sum to 1",
-                value=Total(total),
+                value=total,
                 bound=f"within {SUM_TOLERANCE} of 1",
                 remedy="divide it by its sum, or build a prior from counts with Prior.from_counts",
             )

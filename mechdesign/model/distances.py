@@ -32,6 +32,7 @@ from mechdesign.base import _lazy
 from mechdesign.base._arrays import Floats, Integers, as_floats, read_only, require
 from mechdesign.base._check import as_integer, as_number, require_kind
 from mechdesign.base._errors import InputError, MetricWarning, Shown, values_are_withheld
+from mechdesign.base._names import opened
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal, exact, nearest
 from mechdesign.model import _expansions as expansions
@@ -451,7 +452,7 @@ def matrix(values: ArrayLike, n: int | None = None) -> Floats:
     >>> matrix([[0, 1], [1, 0]], n=2).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
-    result = as_floats(values, "distances", "(n, m)")
+    result = as_floats(values, "distances", "(n, m)", (), ())
     if n is not None and result.shape != (n, n):
         raise InputError("distances", "has the wrong shape", value=result.shape, bound=f"of shape ({n}, {n})")
     if result.size == 0:
@@ -477,7 +478,7 @@ def check_metric(matrix: ArrayLike, path: str = "distances") -> None:
 
     >>> check_metric([[0, 1], [1, 0]])
     """
-    distances = as_floats(matrix, path, "(n, n)")
+    distances = as_floats(opened(matrix, path).settled(path).values, path, "(n, n)")
     if distances.shape[0] != distances.shape[1]:
         raise InputError(path, "is not square", value=distances.shape, bound="of shape (n, n)")
     require(distances >= 0, distances, path, "a number >= 0, or inf")

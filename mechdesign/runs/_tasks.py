@@ -27,7 +27,7 @@ from mechdesign.runs._identity import identity
 from mechdesign.runs._store import Request, Value
 from mechdesign.solve import _registry as registry
 from mechdesign.specification._designs import check_solver
-from mechdesign.specification._grammar import check_key, files, with_value
+from mechdesign.specification._grammar import files, with_value
 from mechdesign.specification._origin import file_digest
 from mechdesign.specification._read import read_text, tables_of
 from mechdesign.specification._specification import Specification, from_tables
@@ -131,8 +131,8 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Sweep:
         The sweep.
 
     Raises:
-        SpecificationError: If the text is not valid TOML, or ``[sweep]`` has an unknown path, an empty list, or lists
-            of different lengths in mode "zip".
+        SpecificationError: If the text is not valid TOML, or a path of ``[sweep]`` leads through a value, or its lists
+            are empty, or of different lengths in mode "zip".
 
     >>> sweep = parse('''
     ... domain.labels = ["yes", "no"]
@@ -193,7 +193,6 @@ def _check_values(key: str, values: object) -> None:
         raise SpecificationError(
             f"{_TABLE}.{key}", "is a table", bound="a list of values", remedy="write the whole path in quotes"
         )
-    check_key(key, where)
     if not isinstance(values, list):
         shown = float(values) if isinstance(values, Decimal) else values
         raise SpecificationError(

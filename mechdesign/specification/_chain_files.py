@@ -48,7 +48,7 @@ def chain_files(
 
 
 def _notes(found: Correlations, domain: Domain) -> Iterator[str]:
-    """Yield notes about states that are left out, about unknown rows, and about what the files reveal."""
+    """Yield notes about states that are left out, about unknown rows, and about private counts in the files."""
     if left_out := domain.size - len(found.states):
         yield f"{left_out} of {domain.size} states were never visited, and are left out"
     for name, verb, chain, states in (

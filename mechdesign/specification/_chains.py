@@ -20,7 +20,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import ChainTable, PriorTable
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._words import percent
-from mechdesign.specification._priors import Read, read_visits
+from mechdesign.specification._priors import Read, read_visits, sampling_of
 from mechdesign.specification._read import Source
 from mechdesign.specification._steps import Steps
 
@@ -102,8 +102,7 @@ def build_chain(table: ChainTable, source: Source, domain: Domain, prior: PriorT
     `prior` is the table of the prior; its data are used if the chain has ``estimated = true``.
     """
     form = table.form
-    with source.keys():
-        sampling = Sampling.of(table.every, table.gap)
+    sampling = sampling_of(table, source)
     _check_keys(table, source)
     if form not in _COUNTED:
         chains = _walk(table, source, domain) if form == "neighbours" else _read(table, source, domain)
@@ -185,8 +184,7 @@ def possible_steps(table: ChainTable, source: Source, domain: Domain, prior: Pri
     A state without an observed departure has no steps.
     """
     _require_one(table, source, "changes with time, but a policy graph does not")
-    with source.keys():
-        sampling = Sampling.of(table.every, table.gap)
+    sampling = sampling_of(table, source)
     for key, problem in (
         ("smoothing", "would make every step possible, and so join all secrets"),
         ("ends", "cannot be combined with a policy graph"),
@@ -283,9 +281,9 @@ def build_correlations(
 ) -> tuple[Correlations, tuple[str, ...]]:
     """Return the forward and backward chains described by the table at `source`, and notes for the user.
 
-    If the chain is counted from data, the backward chain follows from the numbers of steps that leave each state, and
-    `smoothing` of the table is not used. If it is not counted, the backward chain follows from the stationary
-    distribution. Raises `SpecificationError` for chains that change with time.
+    If the chain is counted from data, the backward chain follows from the numbers of steps that leave each state.
+    Counts are not smoothed. If the chain is not counted, the backward chain follows from the stationary distribution.
+    Raises `SpecificationError` for chains that change with time.
     """
     form = table.form
     _require_one(table, source, "changes with time, so it has more than one matrix", "one chain")
@@ -297,8 +295,7 @@ def build_correlations(
             backward = chain.reverse(stationary)
         states = np.arange(domain.size)
         return Correlations(chain, backward, stationary, states, 0), made.notes
-    with source.keys():
-        sampling = Sampling.of(table.every, table.gap)
+    sampling = sampling_of(table, source)
     visits, read = _visits(table, source, domain, prior, sampling)
     with source.keys({"traces": form}):
         found = correlations_from_traces(visits, domain.size, ends=table.ends or "any")

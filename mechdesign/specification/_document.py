@@ -12,8 +12,9 @@ from mechdesign.model._grammar import FilesTable, PriorTable, Raw, Table, says
 from mechdesign.specification._domains import DomainTable, ObservablesTable
 from mechdesign.specification._ledgers import LedgerTable
 from mechdesign.specification._measures import CostTable, PrivacyTable
-from mechdesign.specification._policy import PolicyTable, ReleaseTable
+from mechdesign.specification._policy import PolicyTable
 from mechdesign.specification._read import VERSION
+from mechdesign.specification._steps import ReleaseTable
 from mechdesign.synthesis._settings import TOLERANCE, Rows
 
 _LISTS = msgspec.Meta(
@@ -55,7 +56,7 @@ class Document(Table, frozen=True):
     """A specification: the secrets, the prior, the costs of answers, and the privacy requirements.
 
     >>> sorted(Document.__struct_fields__)[:4]
-    ['cost', 'domain', 'ledger', 'observables']
+    ['cost', 'domain', 'files', 'ledger']
 
     Attributes:
         domain: The secrets.

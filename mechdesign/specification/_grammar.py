@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any, get_args, get_origin
+from typing import Any
 
 import msgspec
 
-from mechdesign.base._check import suggest
 from mechdesign.base._errors import InputError, SpecificationError
 from mechdesign.model._grammar import Raw, Table
 from mechdesign.specification._document import Document
-from mechdesign.specification._read import VERSION, below, is_table, names_of, parts
+from mechdesign.specification._read import VERSION
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/{name}"
@@ -43,27 +42,21 @@ def schema(document: type[Table] = Document) -> dict[str, Any]:
         raise InputError(
             "document", "is not a table", value=type(document).__name__, bound="a class derived from Table"
         )
-    tables = list(dict.fromkeys(_tables(document)))
-    _, found = msgspec.json.schema_components(tables, schema_hook=_hook, ref_template=_REF)
-    for table in tables:
-        _describe(found[table.__name__], table)
+    _, found = msgspec.json.schema_components([document], schema_hook=_hook, ref_template=_REF)
+    for table in _subclasses(Table):
+        if table.__name__ in found:
+            _describe(found[table.__name__], table)
     whole = found.pop(document.__name__)
     whole["title"] = f"mechdesign specification, version {VERSION}"
     cleaned: dict[str, Any] = _remove_nulls({"$schema": _DRAFT, **whole, "$defs": found})
     return cleaned
 
 
-def _tables(hint: Any) -> Iterator[type[Table]]:
-    """Yield the tables that a value of a type may be, and all tables nested in them."""
-    if is_table(hint):
-        yield hint
-        for name in hint.__struct_fields__:
-            for inner in below([hint], name):
-                yield from _tables(inner)
-    else:
-        for inner in get_args(hint):
-            for each in parts(inner):
-                yield from _tables(each)
+def _subclasses(kind: type[Table]) -> Iterator[type[Table]]:
+    """Yield a class of tables, and all classes derived from it."""
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _subclasses(each)
 
 
 def _hook(kind: type) -> dict[str, Any]:
@@ -105,36 +98,7 @@ def _remove_nulls(value: Any) -> Any:
 _FILE = "path"
 # Keys whose value is a list of names of data files.
 _LISTS = ("paths",)
-# Keys that a sweep cannot vary.
-_FIXED = ("sweep", "version")
 _WITHOUT_FILES = ("ledger", "solver", "sweep", "title")
-
-
-def check_key(key: str, path: str) -> None:
-    """Raise `SpecificationError` at `path` unless the grammar has the dotted path `key`, such as privacy.0.epsilon.
-
-    Optional keys are accepted. Lists are indexed by numbers, counted from 0.
-    """
-    hints: list[Any] = [Document]
-    for depth, step in enumerate(steps := key.split(".")):
-        before = ".".join(steps[:depth])
-        lists = [hint for hint in hints if get_origin(hint) in (list, tuple)]
-        names = {name for hint in hints if is_table(hint) for name in names_of(hint)}
-        names -= set(_FIXED if depth == 0 else ())
-        if lists and step.isdecimal() and step.isascii():
-            hints = below(lists, int(step))
-        elif step in names:
-            hints = below(hints, step)
-        elif names:
-            raise _unknown(path, f"{before}.{step}" if before else step, step, sorted(names))
-        elif lists:
-            remedy = f"count from 0, as in {before}.0"
-            raise SpecificationError(path, f"{before} is a list, but {step!r} is not an index", remedy=remedy)
-        elif not any(get_origin(hint) is dict for hint in hints):
-            raise SpecificationError(path, f"{before} is a value without keys", remedy=f"sweep {before} itself")
-        else:
-            # A table with free names, such as the options of a solver.
-            return
 
 
 def with_value(data: Raw, key: str, value: object, path: str) -> Raw:
@@ -186,8 +150,3 @@ def _replace(data: Any, step: str, remaining: str, value: object, before: str, p
         value = _replace(inner, following, remaining, value, here, path)
     copied[place] = value
     return copied
-
-
-def _unknown(path: str, key: str, step: str, names: list[str]) -> SpecificationError:
-    bound, problem = f"one of {', '.join(names)}", f"{key} is not a key of a specification"
-    return SpecificationError(path, problem, value=step, bound=bound, remedy=suggest(step, names))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Annotated, ClassVar
 
 import networkx as nx
@@ -85,7 +84,9 @@ class Graphs:
 
     def build(self, table: GraphTable | GraphPrivacyTable, source: Source) -> nx.Graph:
         """Return the graph that a table describes by one of its keys."""
-        return _BUILDERS[table.form](self, table, source)
+        # The builder of each key has its name.
+        made: nx.Graph = getattr(self, f"_{table.form}")(table, source)
+        return made
 
     def secret(self, name: int | str, source: Source) -> int:
         """Return the index of a secret given by its label (a string) or its index (an integer)."""
@@ -100,7 +101,7 @@ class Graphs:
         with source.keys():
             return graphs.from_edges(self.secrets.size, pairs)
 
-    def _edges_file(self, table: GraphTable | GraphPrivacyTable, source: Source) -> nx.Graph:
+    def _edges_csv(self, table: GraphTable | GraphPrivacyTable, source: Source) -> nx.Graph:
         place, given = source / "edges_csv", table.edges_csv
         assert given is not None
         with place.file(given) as file:
@@ -169,17 +170,3 @@ class Graphs:
     @cached_property
     def _names(self) -> Names:
         return Names.of(self.secrets.labels)
-
-
-_BUILDERS: Mapping[str, Callable[..., nx.Graph]] = MappingProxyType(
-    {
-        "edges": Graphs._edges,
-        "edges_csv": Graphs._edges_file,
-        "neighbours": Graphs._neighbours,
-        "complete": Graphs._complete,
-        "line": Graphs._line,
-        "blocks": Graphs._blocks,
-        "categories": Graphs._categories,
-        "transitions": Graphs._transitions,
-    }
-)

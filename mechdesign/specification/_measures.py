@@ -52,16 +52,19 @@ DISTANCES: Mapping[str, Callable[[Domain, Domain | None], Floats]] = MappingProx
 )
 
 
-class CostTable(Table, frozen=True):
-    """The cost of each answer: scale · d(s, o)^power, for a distance d between secrets and answers."""
+class MeasureTable(Table, frozen=True):
+    """A distance d, by its name, from a file or along a graph."""
 
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
     distance: Annotated[Distance | None, says("the name of the distance d.")] = None
-    matrix: Annotated[MatrixFile | None, says("the distance d from a file; rows are secrets, columns are answers.")] = (
-        None
-    )
-    graph: Annotated[GraphTable | None, says("the distance d as lengths of shortest paths.")] = None
+    matrix: Annotated[MatrixFile | None, says("the distance d from a file; rows and columns as d(row, column).")] = None
+    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance d.")] = None
+
+
+class CostTable(MeasureTable, frozen=True, kw_only=True):
+    """The cost of each answer: scale · d(s, o)^power, for a distance d between secrets s and answers o."""
+
     power: Annotated[float, says("the power of d.", **POSITIVE)] = 1.0
     scale: Annotated[float, says("a factor.", **POSITIVE)] = 1.0
     objective: Annotated[
@@ -69,33 +72,27 @@ class CostTable(Table, frozen=True):
     ] = "expected"
 
 
-class MetricTable(Table, frozen=True, tag_field="kind", tag="metric"):
+_EPSILON = 'exact: a number or a text such as "1/3".'
+
+
+class MetricTable(MeasureTable, frozen=True, kw_only=True, tag_field="kind", tag="metric"):
     """Metric privacy: p(o|s) ≤ exp(ε d(s, s')) p(o|s') for every answer o and every two secrets s and s'."""
 
-    alternatives: ClassVar = ("distance", "matrix", "graph")
-
-    epsilon: Annotated[Fraction, says('ε in nats per unit of distance, exact: a number or a text such as "1/3".')]
-    distance: Annotated[Distance | None, says("the name of the distance d.")] = None
-    matrix: Annotated[MatrixFile | None, says("a file with the distances d.")] = None
-    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance d.")] = None
+    epsilon: Annotated[Fraction, says(f"ε in nats per unit of distance, {_EPSILON}")]
 
 
-class ThresholdTable(Table, frozen=True, tag_field="kind", tag="threshold"):
-    """Threshold privacy: p(o|s) ≤ exp(ε) p(o|s') for every two secrets at a distance of at most the radius."""
+class ThresholdTable(MeasureTable, frozen=True, kw_only=True, tag_field="kind", tag="threshold"):
+    """Threshold privacy: p(o|s) ≤ exp(ε) p(o|s') for every two secrets with d(s, s') of at most the radius."""
 
-    alternatives: ClassVar = ("distance", "matrix", "graph")
-
-    epsilon: Annotated[Fraction, says('ε in nats, exact: a number or a text such as "1/3".')]
+    epsilon: Annotated[Fraction, says(f"ε in nats, {_EPSILON}")]
     radius: Annotated[Fraction, says("the radius, as an exact number in the unit of the distance.")]
-    distance: Annotated[Distance | None, says("the name of the distance.")] = None
-    matrix: Annotated[MatrixFile | None, says("a file with the distances.")] = None
-    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the distance.")] = None
 
 
-class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
-    """Distortion privacy: an adversary who knows the prior and the channel has at least the minimum expected error."""
+class DistortionTable(MeasureTable, frozen=True, kw_only=True, tag_field="kind", tag="distortion"):
+    """Distortion privacy: an adversary who knows the prior and the channel has at least the minimum expected error.
 
-    alternatives: ClassVar = ("distance", "matrix", "graph")
+    The error d(e, s) of an estimate e is a distance; a file may have a row for each of any number of estimates.
+    """
 
     minimum: Annotated[
         Fraction,
@@ -108,13 +105,6 @@ class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
             "the minimum error for each of these adversaries."
         ),
     ] = None
-    distance: Annotated[Distance | None, says("the name of the distance that measures the error of an estimate.")] = (
-        None
-    )
-    matrix: Annotated[
-        MatrixFile | None, says("a file with the error of every estimate; rows are estimates, columns are secrets.")
-    ] = None
-    graph: Annotated[GraphTable | None, says("the graph whose shortest path lengths are the error.")] = None
 
 
 class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
@@ -123,7 +113,7 @@ class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
     The secrets must be anchors, so the domain needs the key ``anchors``.
     """
 
-    epsilon: Annotated[Fraction, says('ε in nats per unit of distance, exact: a number or a text such as "1/3".')]
+    epsilon: Annotated[Fraction, says(f"ε in nats per unit of distance, {_EPSILON}")]
     distance: Annotated[Literal["euclidean", "manhattan", "chebyshev"], says("the distance d between points.")] = (
         "euclidean"
     )
@@ -142,25 +132,15 @@ def scale_cost(distance: Floats, power: float, scale: float, source: Source) -> 
         return distance
     with np.errstate(over="ignore", under="ignore"):
         cost: Floats = scale * distance**power
+    problem = ""
     if not np.isfinite(cost).all() or (cost > LARGEST_NUMBER).any():
+        problem = f"makes costs too large: the largest distance is {float(distance.max()):g}"
+    elif ((cost == 0) & (distance > 0)).any():
+        problem = "makes the costs of some positive distances 0"
+    if problem:
         key, value = ("power", power) if power != 1 else ("scale", scale)
-        largest = float(distance.max())
-        raise source.error(
-            key,
-            f"makes costs too large: the largest distance is {largest:g}",
-            value=value,
-            bound=f"costs of at most {LARGEST_NUMBER:g}",
-            remedy="give a smaller power or scale, or a larger unit",
-        )
-    if ((cost == 0) & (distance > 0)).any():
-        key, value = ("power", power) if power != 1 else ("scale", scale)
-        raise source.error(
-            key,
-            "makes the costs of some positive distances 0",
-            value=value,
-            bound="positive costs for positive distances",
-            remedy="give a smaller power or a larger scale, or a smaller unit",
-        )
+        bound = f"positive costs of at most {LARGEST_NUMBER:g} for positive distances"
+        raise source.error(key, problem, value=value, bound=bound, remedy="give another power, scale or unit")
     return cost
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
-import msgspec
 import networkx as nx
 from msgspec import structs
 
@@ -17,14 +16,15 @@ from mechdesign.data.resampling import Sampling
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._constraints import delta_set
 from mechdesign.mechanisms._kinds import MECHANISMS
-from mechdesign.model._grammar import ChainTable, Members, PriorTable, Table, says
+from mechdesign.model._grammar import Members, Table, says
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.specification._chains import Transitions, build_chain
 from mechdesign.specification._graphs import Graphs
-from mechdesign.specification._priors import build_prior
+from mechdesign.specification._priors import build_prior, sampling_of
 from mechdesign.specification._read import Source, choice
+from mechdesign.specification._steps import ReleaseTable
 from mechdesign.traces._planner import OPTIMAL, Repaired
 
 Within = Literal["component", "map"]
@@ -101,59 +101,6 @@ class PolicyTable(Table, frozen=True):
         if self.delta is not None:
             return [int(node) for node in delta_set(prior, self.delta)]
         return None if self.support is None else [int(secret) for secret in self.support]
-
-
-class ReleaseTable(Table, frozen=True):
-    """The release of a trace."""
-
-    mechanism: Annotated[
-        str,
-        says(
-            'the name of a mechanism of `mechdesign.mechanisms`, such as "planar-isotropic" or "laplace". With "lp", '
-            "the optimal channel is solved at each step with the settings of ``[solver]``."
-        ),
-    ] = "planar-isotropic"
-    transition: Annotated[
-        ChainTable | None, says("the transitions between states, which the adversary knows as well.")
-    ] = None
-    every: Annotated[
-        str | None, says('the length of even steps, such as "5 min", at which the trace is resampled.')
-    ] = None
-    gap: Annotated[
-        str | None,
-        says("the longest allowed time without a state; a trace with a longer gap is refused; default three steps."),
-    ] = None
-    state: Annotated[str | None, says('the column of the trace with the states; "state" by default.')] = None
-    latitude: Annotated[str | None, says('the column with the latitude in degrees; "latitude" by default.')] = None
-    longitude: Annotated[str | None, says('the column with the longitude in degrees; "longitude" by default.')] = None
-    time: Annotated[
-        str | None, says('the column with the time, by which steps are sorted; "time" by default, if there is one.')
-    ] = None
-    user: Annotated[
-        str | bool | None,
-        says(
-            "the column with the user, who must be one person, or false: all rows are one person's; required if the "
-            "trace has other columns than those of states and times."
-        ),
-    ] = None
-    initial: Annotated[
-        PriorTable | None, says("the adversary's belief before the first step; by default the prior.")
-    ] = None
-    snap: Annotated[
-        bool | None, says("whether answers are secrets, or any places, for mechanisms that support both.")
-    ] = None
-    seed: Annotated[
-        Annotated[int, msgspec.Meta(ge=0)] | None,
-        says("for rehearsals only: anyone who knows the seed of a published trace can recover the truth."),
-    ] = None
-    history: Annotated[
-        Literal["others", "own"] | None,
-        says(
-            "whose data are behind prior, chain and policy, required if they were counted: "
-            '"others" states that the data do not include the person whose trace is released, "own" that they may, '
-            "which also needs --own-history. The manifest repeats the statement, and nobody checks it."
-        ),
-    ] = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,9 +191,7 @@ def build_release(table: ReleaseTable, source: Source, made: Graphs, prior: Prio
         )
     chain = build_chain(table.transition, source / "transition", made.secrets, made.prior)
     notes = chain.notes
-    with source.keys():
-        sampling = Sampling.of(table.every, table.gap)
     if table.initial is not None:
         prior, more = build_prior(table.initial, source / "initial", made.secrets)
         notes += more
-    return ReleaseSettings(table, chain, sampling, prior, notes)
+    return ReleaseSettings(table, chain, sampling_of(table, source), prior, notes)

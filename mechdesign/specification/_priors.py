@@ -15,10 +15,11 @@ from mechdesign.data.labels import read_matched
 from mechdesign.data.movement import Columns, read_movement, read_places, read_trajectories
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import Checkins, CountsFile, PriorTable, Simulated, Trajectories
+from mechdesign.model._grammar import ChainTable, Checkins, CountsFile, PriorTable, Simulated, Trajectories
 from mechdesign.model._prior import Prior
 from mechdesign.model._words import percent
 from mechdesign.specification._read import Source
+from mechdesign.specification._steps import ReleaseTable
 
 
 def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prior, tuple[str, ...]]:
@@ -82,6 +83,12 @@ def _from_file(table: CountsFile, source: Source, domain: Domain) -> Floats:
         return found.numbers(table.column)[rows]
 
 
+def sampling_of(table: Checkins | Trajectories | ChainTable | ReleaseTable, source: Source) -> Sampling:
+    """Return the time step and the longest gap that a table at `source` states."""
+    with source.keys():
+        return Sampling.of(table.every, table.gap)
+
+
 class Read(NamedTuple):
     """Traces after resampling, with notes.
 
@@ -137,12 +144,12 @@ def read_traces(table: Checkins | Trajectories, source: Source, sampling: Sampli
             raise source.error("only", "is not a user", value=table.only, bound=bound)
     notes: tuple[str, ...] = (f"{source}: {read.note}",) if read.note else ()
     median = median_interval(traces)
-    with source.keys():
-        own = Sampling.of(table.every, table.gap)
-        sampling = own if sampling is None or own != Sampling() else sampling
-        if sampling != Sampling():
+    own = sampling_of(table, source)
+    sampling = own if sampling is None or own != Sampling() else sampling
+    if sampling != Sampling():
+        with source.keys():
             traces, statistics = resample(traces, sampling)
-            notes += (f"{source}: {statistics}",)
+        notes += (f"{source}: {statistics}",)
     return Read(traces, sampling, median, traces[0].time is not None, notes)
 
 

@@ -173,7 +173,8 @@ def _data(found: Found, folder: Path | None) -> Iterator[str]:
         yield _line(name, column, found.how[name])
     if found.places:
         keys = {**found.places, "path": _relative(Path(found.places["path"]), folder)}
-        yield f"places = {{ {', '.join(f'{name} = {_quote(value)}' for name, value in keys.items())} }}"
+        table = ", ".join(f"{name} = {_quote(value)}" for name, value in keys.items())
+        yield f"places = {{ {table} }}  # {found.how['places']}"
     if len({trace.user for trace in found.traces}) > 1:
         yield '# only = "…"  # one person instead of all'
     if (interval := median_interval(found.traces)) is not None:

@@ -98,7 +98,7 @@ class Source:
             raise
         except InputError as error:
             found = error.under(self.path, renamed)
-            found.restate(_as_written(found.value))
+            found.value = _as_written(found.value)
             raise found from error
         except InfeasibleError as error:
             raise error.under(self.path, renamed) from error
@@ -294,8 +294,10 @@ def _explain(error: msgspec.ValidationError, data: Any, kind: Any, path: Keys) -
             if key != tables[0].__struct_config__.tag_field:
                 bound = get_type_hints(tables[0], include_extras=True)[key].__metadata__[0].description.rstrip(".")
             return SpecificationError((*place, key), "is missing", bound=bound)
-        bound, remedy = f"one of {', '.join(names)}", suggest(key, names)
-        return SpecificationError((*place, key), "is not a known key", bound=bound, remedy=remedy)
+        remedy = "write it in [files]" if key in FilesTable.__struct_fields__ else suggest(key, names)
+        return SpecificationError(
+            (*place, key), "is not a known key", bound=f"one of {', '.join(names)}", remedy=remedy
+        )
     if problem.startswith("Invalid"):
         choices = [str(name) for hint in hints if get_origin(hint) is Literal for name in get_args(hint)]
         return _unknown(value, choices or _tags([hint for hint in above if is_table(hint)]), place)

@@ -17,7 +17,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags
 from mechdesign.base._errors import InputError
-from mechdesign.data.movement import Columns, Movement, read_movement, read_places, read_trajectories
+from mechdesign.data.movement import Columns, read_movement, read_places, read_trajectories
 from mechdesign.data.table import UNITS, Instants, Layout, Table, content_of, read_table
 from mechdesign.data.trajectories import Trajectory
 
@@ -31,6 +31,7 @@ _KINDS = {
     b"<": "XML, such as GPX or KML",
     b"\x1f\x8b": "compressed by gzip, but not called .gz",
     b"PAR1": "Parquet, but not called .parquet",
+    b"Geolife": "one trajectory of GeoLife; init takes its folder",
 }
 _AS_CSV = 'write it as CSV, for example with pandas or geopandas: frame.to_csv("new.csv", index=False)'
 _MARKS = {b"\xff\xfe\0\0": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
@@ -41,21 +42,28 @@ _SAMPLE_TIMES = 20
 
 LAYOUT = ("delimiter", "decimal", "encoding", "time_format", "time_zone", "missing")
 """The keys of the layout."""
+_COLUMNS = ("user", "place", "latitude", "longitude", "time", "trace")
 
 # The words of names of columns, and the words that may stand beside them or at their end, as in userid.
-_LATITUDES = "latitude lat latitud breite"
-_LONGITUDES = "longitude lon lng long longitud länge laenge"
-_BESIDE_DEGREES = "wgs deg degree degrees decimal"
+_LATITUDES = "latitude lat latitud breite breitengrad ylat"
+_LONGITUDES = "longitude lon lng long longitud länge laenge längengrad laengengrad xlon"
+_BESIDE_DEGREES = "wgs deg degree degrees dd decimal"
+_BESIDE_AXES = "coord coordinate"
 _PEOPLE = (
     "user uid usr person people participant subject patient respondent member employee student customer client account "
-    "driver rider passenger traveler traveller taxi cab vehicle car truck bus bike ship vessel aircraft plate mmsi "
-    "device phone mobile imei imsi msisdn sim card badge tracker animal individual bird agent nutzer benutzer fahrer"
+    "subscriber caller sender resident citizen visitor guest tourist volunteer household courier cyclist pedestrian "
+    "driver rider passenger traveler traveller taxi cab vehicle car truck bus bike scooter ship vessel boat aircraft "
+    "plate mmsi device phone mobile imei imsi msisdn sim card badge tracker animal individual bird agent benutzer "
+    "nutzer fahrer fahrzeug kunde"
 )
-_PERHAPS_PEOPLE = "label tag vendor owner who object entity unit"
+_PERHAPS_PEOPLE = "label tag vendor owner who object entity unit pid"
 _TRACES = "trace tid traj trajectory track trip tour session journey ride"
 _PLACES = "place poi venue location spot shop station stop"
-_BESIDE_NAMES = "identifier number local hash uuid name code key num nr no id"
-_TIMES = "time timestamp datetime date stamp ts tst t at when epoch utc unixtime gpstime zeit zeitstempel datum"
+_BESIDE_NAMES = "identifier number local anonymous anon pseudonym hashed hash uuid name code key num nr no id"
+_TIMES = (
+    "time timestamp datetime date stamp ts tst t at when moment epoch utc unixtime gpstime zeit zeitpunkt zeitstempel "
+    "datum"
+)
 _BESIDE_TIMES = (
     "gmt local base gps ms us ns s sec seconds millis unix posix iso and of start started begin created recorded "
     "tracked logged event fix device check checkin in visit visited arrival arrived pickup sample observed measured"
@@ -114,10 +122,10 @@ def recognise(path: Path, asked: Asked) -> Found:
             raise InputError(f"--{name}", "is for a table of places", bound="a column", remedy="name it: --places FILE")
     layout = Layout(**{name: value for name, value in asked.items() if name in LAYOUT})
     if path.is_dir():
-        for name in asked.keys() - {"missing"}:
+        for name in sorted(asked.keys() - {"missing"}):
             raise InputError(_option(name), "is for tables, not for a folder of trajectories", bound="no option")
         movement = read_trajectories(path, layout.missing)
-        return Found(path, movement.traces, layout, notes=_left_out(movement))
+        return Found(path, movement.traces, layout, notes=(movement.note,) if movement.note else ())
     return _Search(path, asked, layout).found()
 
 
@@ -136,7 +144,7 @@ class _Search:
         places: dict[str, str] = {}
         if "places" not in self.asked:
             self._set(self._coordinates(self.path, header, _names(header, _PLACES)))
-            self._check_degrees(self.path, read_table(self.path, self.columns.values(), self.layout), self.columns)
+            self._check_degrees(read_table(self.path, self.columns.values(), self.layout), self.columns)
         else:
             places = self._join(Path(self.asked["places"]), header)
         self._set({"trace": self._one("trace", self.path, header, _names(header, _TRACES))})
@@ -151,8 +159,9 @@ class _Search:
             by_key = read_places(places["path"], places["key"], places["latitude"], places["longitude"], **text)
         columns: dict[str, Any] = {"user": None, "places": by_key, **self.columns}
         movement = read_movement(self.path, Columns(**columns), self.layout)
-        notes = (*self.notes, *_left_out(movement))
-        return Found(self.path, movement.traces, self.layout, self.columns, places, self.how, notes)
+        notes = tuple(filter(None, (*self.notes, movement.note)))
+        found = {name: self.columns[name] for name in _COLUMNS if name in self.columns}
+        return Found(self.path, movement.traces, self.layout, found, places, self.how, notes)
 
     def _set(self, columns: Mapping[str, str | None]) -> None:
         for name, column in columns.items():
@@ -249,7 +258,7 @@ class _Search:
             columns = (
                 [column for column in header if _is_word(column, words)]
                 or [column for column in header if _last(column) in words.split()]
-                or [column for column in header if _is_word(column, axis)]
+                or _names(header, axis, _BESIDE_AXES)
             )
             if not columns and name not in self.asked:
                 problem, remedy = f"names no {name}", f"name the column: --{name} COLUMN"
@@ -257,6 +266,7 @@ class _Search:
                     problem, remedy = "is no header line: it holds numbers", "add a line with the names of the columns"
                 elif len(header) == 1:
                     problem, remedy = "has a single column", "name the character between columns: --delimiter CHARACTER"
+                    remedy = remedy if path == self.path else f"write it in the layout of {self.path}"
                 elif keys:
                     remedy += f", or the table that {keys[0]} refers to: --places FILE"
                 raise InputError(f"{path}, line 1", problem, remedy=remedy)
@@ -270,32 +280,31 @@ class _Search:
         """Return the columns of the table of places, and set the column that refers to it."""
         table = read_table(path, layout=self.layout)
         known = list(table.columns)
+        degrees = self._coordinates(path, known, ())
         keys = _names(known, _PLACES) or [column for column in known if _is_word(column, "id key")]
         key = self._one("key", path, known, keys, needed="key of a place")
         refers = [key] if key is not None and key in header else _names(header, _PLACES)
-        place = self._one("place", self.path, header, refers, needed="key of a place")
-        found = {"path": str(path), "key": key, **self._coordinates(path, known, ())}
-        self._set({"place": place})
-        self.how.setdefault("places", "")
+        self._set({"place": self._one("place", self.path, header, refers, needed="key of a place")})
+        self.how["places"] = "its columns are recognised by their names, or given"
+        found = {"path": str(path), "key": key, **degrees}
         places = {name: column for name, column in found.items() if column is not None}
-        self._check_degrees(path, table, places)
+        self._check_degrees(table, places)
         return places
 
-    def _check_degrees(self, path: Path, table: Table, columns: Mapping[str, str]) -> None:
+    def _check_degrees(self, table: Table, columns: Mapping[str, str]) -> None:
         """Find the decimal sign; refuse columns that hold no degrees between -180 and 180."""
         names = [columns["latitude"], columns["longitude"]]
-        for sign in (".", ",") if "decimal" not in self.asked else ():
-            tried = replace(table, layout=replace(self.layout, decimal=sign))
-            if all(self._fits(tried.floats(name)[1]) for name in names):
-                if sign == ",":
-                    self._set_layout(f"by the numbers in {names[0]}", decimal=sign)
-                break
+        if "decimal" not in self.asked:
+            tried = {sign: replace(table, layout=replace(self.layout, decimal=sign)) for sign in ".,"}
+            bad = {sign: sum(each.floats(name)[1].sum() for name in names) for sign, each in tried.items()}
+            if bad[","] < bad["."]:
+                self._set_layout(f"by the numbers in {names[0]}", decimal=",")
         for name, column in zip(("latitude", "longitude"), names, strict=True):
-            degrees, bad = replace(table, layout=self.layout).floats(column)
-            if (known := degrees[~bad]).size and (known == np.rint(known)).all():
+            degrees, _ = replace(table, layout=self.layout).floats(column)
+            if (known := degrees[np.isfinite(degrees)]).size and (known == np.rint(known)).all():
                 bound, remedy = "degrees with decimals", f"name the right column: --{name} COLUMN"
                 raise InputError(table.where(0, column), "begins a column of whole numbers", bound=bound, remedy=remedy)
-        beyond = ~bad & (degrees > 180) & (degrees <= 360)
+        beyond = (degrees > 180) & (degrees <= 360)
         if beyond.any() and not (known < 0).any():
             remedy = f'subtract 360, for example with pandas: frame["{column}"] = (frame["{column}"] + 180) % 360 - 180'
             where = table.where(int(np.argmax(beyond)), column)
@@ -380,24 +389,26 @@ class _Search:
         """Return the form that fits all times but those that may be missing, and the times; None if none does."""
         if "time_format" in self.asked:
             return self.layout.time_format, table.times(column)[0]
+        texts = table.texts(column)
+        filled = np.array([bool(text.strip()) for text in texts], dtype=bool)
         instants, bad = table.times(column)
-        if self._fits(bad):
+        if (filled.any() or not texts) and self._fits(bad & filled):
             return None, instants
-        sample = [text for text in table.texts(column) if text.strip()][:_SAMPLE_TIMES]
+        sample = [text for text in texts if text.strip()][:_SAMPLE_TIMES]
         small = replace(table, columns={column: sample}, lines=None)
         fits: list[tuple[str, Instants, Flags]] = []
         zoned = self.layout.time_zone != "UTC"
         for form in (form for form in _forms(sample) if not (zoned and form.endswith(("UTC", "GMT")))):
             layout = replace(self.layout, time_format=form)
-            if sample and not _plausible(*replace(small, layout=layout).times(column)).all():
+            if sample and not _implausible(*replace(small, layout=layout).times(column)).all():
                 instants, bad = replace(table, layout=layout).times(column)
-                bad = _plausible(instants, bad)
+                bad = _implausible(instants, bad) & filled
                 if self._fits(bad):
                     fits.append((form, instants, bad))
         fits = [each for each in fits if each[2].sum() == min(bad.sum() for _, _, bad in fits)]
         for other, there, worse in fits[1:]:
             form, here, bad = fits[0]
-            if (differs := ~bad & ~worse & (here.seconds != there.seconds)).any():
+            if (differs := filled & ~bad & ~worse & (here.seconds != there.seconds)).any():
                 raise InputError(
                     table.where(int(np.argmax(differs)), column),
                     f"may be {form} or {other}",
@@ -405,10 +416,6 @@ class _Search:
                     remedy=f'name the form: --time-format "{form}", or --time-format "{other}"',
                 )
         return fits[0][:2] if fits else None
-
-
-def _left_out(movement: Movement) -> tuple[str, ...]:
-    return (movement.note,) if movement.left_out else ()
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
@@ -462,8 +469,8 @@ def _forms(sample: Sequence[str]) -> Iterable[str]:
     return (*UNITS, *(form for length, form in _DIGITS.items() if lengths == {length}))
 
 
-def _plausible(instants: Instants, bad: Flags) -> Flags:
-    """Return which times are none, or before 1980, or after the end of the next year."""
+def _implausible(instants: Instants, bad: Flags) -> Flags:
+    """Return which times are none, before 1980, or after the end of the next year."""
     last = datetime(datetime.now(UTC).year + 2, 1, 1, tzinfo=UTC).timestamp()
     return bad | (instants.seconds < _FIRST_PLAUSIBLE) | (instants.seconds >= last)
 

@@ -63,7 +63,9 @@ class PeopleTable(Table, frozen=True):
         int,
         says(
             "the largest number k of rows of one person, which is published. A release costs a person k·ε, or k²·ρ; "
-            "the ledger is charged this cost."
+            "the ledger is charged this cost.",
+            ge=1,
+            le=2**40,
         ),
     ] = 1
 

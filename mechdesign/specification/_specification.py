@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import as_path, require_kind
@@ -53,7 +54,7 @@ from mechdesign.specification._policy import (
     build_release,
     build_settings,
 )
-from mechdesign.specification._priors import build_prior
+from mechdesign.specification._priors import build_prior, sampling_of
 from mechdesign.specification._read import Source, convert, read_text, tables_of
 from mechdesign.specification._steps import States, Steps, read_steps
 from mechdesign.specification._visits import price_visits, read_raw_visits
@@ -244,8 +245,7 @@ class Specification:
         """
         secrets, table, source = self._problem.secrets, self.document.release, self.source / "release"
         assert secrets is not None
-        with source.keys():
-            sampling = Sampling.of(table.every, table.gap)
+        sampling = sampling_of(table, source)
         found = read_steps(trace, table, source, secrets)
         return found if sampling == Sampling() else found.resampled(sampling)
 
@@ -497,8 +497,8 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     if isinstance(domain := data.get("domain"), dict) and "attributes" in domain:
         problem, remedy = "belongs to a specification of a release from a table", "use `mechdesign table` for it"
         raise SpecificationError("domain.attributes", problem, remedy=remedy)
-    _require_graphs(data)
     document = convert(data, Document)
+    _require_graphs(document, data)
     with source.keys():
         # Texts in bundles must have a single line.
         require_plain(document.title, "title")
@@ -513,38 +513,26 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     return Specification(document.title, _settings(document.solver), source, document, data)
 
 
-def _require_graphs(data: Raw) -> None:
-    """Raise `SpecificationError` for tables that need a policy graph, if the privacy requirements do not permit them.
-
-    This function does not refuse misplaced tables; other functions do.
-    """
-    stated, policy = data.get("privacy"), data.get("policy")
-    kinds = [table.get("kind") for table in stated if isinstance(table, dict)] if isinstance(stated, list) else []
-    others = [kind for kind in kinds if kind != GraphPrivacy.kind]
-    if not kinds:
-        return
-    if "ledger" in data and (others or not data.get("release")):
+def _require_graphs(document: Document, tables: Raw) -> None:
+    """Raise `SpecificationError` for tables that need a policy graph if there is none, or other requirements."""
+    others = [str(kind) for table in document.privacy if (kind := table.__struct_config__.tag) != GraphPrivacy.kind]
+    released = bool(tables.get("release"))
+    if document.ledger is not None and (others or not released):
         raise SpecificationError(
             "ledger",
             "is never charged: only `mechdesign release` charges a ledger, for a trace under a policy graph",
-            value="no [release]" if not data.get("release") else f"[[privacy]] of kind {others[0]!r}",
+            value=f"[[privacy]] of kind {others[0]!r}" if released else "no [release]",
             bound='a [release] table, and only [[privacy]] of kind "graph"',
             remedy="remove [ledger], and record each sampled answer with Ledger.spend in Python",
         )
-    if not isinstance(policy, dict) or len(others) < len(kinds):
+    if len(others) < len(document.privacy):
         return
-    if set(policy) - {"isolated"}:
-        raise SpecificationError(
-            "policy", "requires a policy graph, but there is none", remedy='add [[privacy]] with kind = "graph"'
-        )
-    if policy.get("isolated") in ("repair", "hull"):
-        raise SpecificationError(
-            "policy.isolated",
-            "adds edges to a policy graph, but there is none",
-            value=policy["isolated"],
-            bound='"refuse" or "release"',
-            remedy='or add [[privacy]] with kind = "graph"',
-        )
+    remedy, isolated = 'add [[privacy]] with kind = "graph"', document.policy.isolated
+    if structs.replace(document.policy, isolated=PolicyTable().isolated) != PolicyTable():
+        raise SpecificationError("policy", "requires a policy graph, but there is none", remedy=remedy)
+    if isolated in ("repair", "hull"):
+        problem, bound = "adds edges to a policy graph, but there is none", '"refuse" or "release"'
+        raise SpecificationError("policy.isolated", problem, value=isolated, bound=bound, remedy=remedy)
 
 
 def _settings(table: SolverTable) -> SolveSettings:

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,19 +17,71 @@ from mechdesign.base._errors import InputError, Shown
 from mechdesign.data.labels import Names
 from mechdesign.data.movement import Fault, LeftOut, Movement, degrees_of, order_in_time, time_faults
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
-from mechdesign.data.table import Layout, Table, read_table
+from mechdesign.data.table import Layout, read_table
+from mechdesign.data.table import Table as Columns
 from mechdesign.data.trajectories import as_states, find_state, locator
 from mechdesign.model._domain import Domain
+from mechdesign.model._grammar import ChainTable, PriorTable, Table, says
 from mechdesign.model._locate import DEGREES, PLANE
 from mechdesign.specification._read import Source
-
-if TYPE_CHECKING:
-    from mechdesign.specification._policy import ReleaseTable
 
 States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]
 """The true states of a trace: a file, a table with named columns, or a sequence of states or places."""
 
 _FORMS = "a column state, columns latitude and longitude, or columns x and y"
+
+
+class ReleaseTable(Table, frozen=True):
+    """The release of a trace."""
+
+    mechanism: Annotated[
+        str,
+        says(
+            'the name of a mechanism of `mechdesign.mechanisms`, such as "planar-isotropic" or "laplace". With "lp", '
+            "the optimal channel is solved at each step with the settings of ``[solver]``."
+        ),
+    ] = "planar-isotropic"
+    transition: Annotated[
+        ChainTable | None, says("the transitions between states, which the adversary knows as well.")
+    ] = None
+    every: Annotated[
+        str | None, says('the length of even steps, such as "5 min", at which the trace is resampled.')
+    ] = None
+    gap: Annotated[
+        str | None,
+        says("the longest allowed time without a state; a trace with a longer gap is refused; default three steps."),
+    ] = None
+    state: Annotated[str | None, says('the column of the trace with the states; "state" by default.')] = None
+    latitude: Annotated[str | None, says('the column with the latitude in degrees; "latitude" by default.')] = None
+    longitude: Annotated[str | None, says('the column with the longitude in degrees; "longitude" by default.')] = None
+    time: Annotated[
+        str | None, says('the column with the time, by which steps are sorted; "time" by default, if there is one.')
+    ] = None
+    user: Annotated[
+        str | bool | None,
+        says(
+            "the column with the user, who must be one person, or false: all rows are one person's; required if the "
+            "trace has other columns than those of states and times."
+        ),
+    ] = None
+    initial: Annotated[
+        PriorTable | None, says("the adversary's belief before the first step; by default the prior.")
+    ] = None
+    snap: Annotated[
+        bool | None, says("whether answers are secrets, or any places, for mechanisms that support both.")
+    ] = None
+    seed: Annotated[
+        Annotated[int, msgspec.Meta(ge=0)] | None,
+        says("for rehearsals only: anyone who knows the seed of a published trace can recover the truth."),
+    ] = None
+    history: Annotated[
+        Literal["others", "own"] | None,
+        says(
+            "whose data are behind prior, chain and policy, required if they were counted: "
+            '"others" states that the data do not include the person whose trace is released, "own" that they may, '
+            "which also needs --own-history. The manifest repeats the statement, and nobody checks it."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +164,7 @@ def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domai
     return Steps(states, found[0].seconds[order].astype("datetime64[s]"), (note,) if note else ())
 
 
-def _columns_of(read: Table, table: ReleaseTable, source: Source) -> tuple[str, list[str]]:
+def _columns_of(read: Columns, table: ReleaseTable, source: Source) -> tuple[str, list[str]]:
     """Return the form of the states, "state", "degrees" or "plane", and their columns."""
     name = read.name or "trace"
     for key in ("state", "latitude", "longitude", "time", "user"):
@@ -138,7 +191,7 @@ def _columns_of(read: Table, table: ReleaseTable, source: Source) -> tuple[str, 
     return found[0], forms[found[0]]
 
 
-def _require_one_person(read: Table, user: str | bool | None, used: set[str], source: Source) -> None:
+def _require_one_person(read: Columns, user: str | bool | None, used: set[str], source: Source) -> None:
     """Raise an error unless all rows are one person's: by a column, as declared, or because no other column exists."""
     one, name = "a column, or false: all rows are one person's", read.name or "trace"
     if user is True:
@@ -155,7 +208,7 @@ def _require_one_person(read: Table, user: str | bool | None, used: set[str], so
         )  # fmt: skip
 
 
-def _values_of(read: Table, form: str, columns: Sequence[str]) -> tuple[Any, list[Fault]]:
+def _values_of(read: Columns, form: str, columns: Sequence[str]) -> tuple[Any, list[Fault]]:
     """Return the states of all rows, or their places (rows, 2), and the kinds of rows without one."""
     faults: list[Fault] = []
     if form == "state":
@@ -177,7 +230,7 @@ def _values_of(read: Table, form: str, columns: Sequence[str]) -> tuple[Any, lis
 
 
 def _located(
-    read: Table, form: str, columns: Sequence[str], values: Any, rows: Iterable[int], domain: Domain
+    read: Columns, form: str, columns: Sequence[str], values: Any, rows: Iterable[int], domain: Domain
 ) -> Integers:
     """Return the states of some rows of a table, as indices into the domain."""
     if form != "state":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -103,7 +103,7 @@ def build_policy(table: RecordPolicyTable, source: Source, domain: Domain) -> Po
             wanted = " or ".join(_ALLOWED[table.kind]) or "no further key"
             raise source.error(name, f'cannot be combined with kind = "{table.kind}"', bound=wanted)
     known, names = _constraints(table.constraints, source / "constraints", domain)
-    keys = {"labels": "blocks", "graph": "edges", "domain": "kind"}
+    keys = {"labels": "blocks.labels", "graph": "edges", "domain": "kind"}
     keys |= {f"constraints[{index}]": name for index, name in enumerate(names)}
     keys |= {f"theta[{name!r}]": f"theta.{name}" for name in (table.theta if isinstance(table.theta, dict) else ())}
     common = {"constraints": known, "unbounded": table.unbounded}
@@ -113,26 +113,18 @@ def build_policy(table: RecordPolicyTable, source: Source, domain: Domain) -> Po
     except SpecificationError as error:
         if isinstance(error.value, str):
             # The error's value lists contradictory counts; replace names of arguments in it by keys.
-            error.restate(_CONSTRAINT.sub(lambda found: str(source / keys.get(found[0], found[0])), error.value))
+            error.value = _CONSTRAINT.sub(lambda found: str(source / keys.get(found[0], found[0])), error.value)
         raise
 
 
 def blocks(table: BlocksTable, source: Source, domain: Domain) -> Sequence[int | str]:
     """Return the block of each value, as described by the table at `source`."""
     if table.labels is not None:
-        if len(table.labels) != domain.size:
-            raise source.error(
-                "labels",
-                "has another length",
-                value=len(table.labels),
-                bound=f"one for each of {domain.size} values",
-            )
         return table.labels
     if table.width is not None:
         if len(domain.attributes) > 1 or table.width < 1:
-            raise source.error(
-                "width", "does not divide the values", value=table.width, bound=">= 1, for a single attribute"
-            )
+            bound = ">= 1, for a single attribute"
+            raise source.error("width", "does not divide the values", value=table.width, bound=bound)
         values = domain.attributes[0].values
         ends = [(start, min(start + table.width, domain.size) - 1) for start in range(0, domain.size, table.width)]
         return [
@@ -149,17 +141,15 @@ def blocks(table: BlocksTable, source: Source, domain: Domain) -> Sequence[int |
 
 
 def _build_kind(table: RecordPolicyTable, source: Source, domain: Domain, common: dict[str, Any]) -> Policy:
-    def partition() -> Policy:
-        return Policy.partition(domain, blocks(_require(table, "blocks", source), source / "blocks", domain), **common)
-
-    policies: dict[str, Callable[[], Policy]] = {
-        "full": lambda: Policy.full(domain, **common),
-        "attribute": lambda: Policy.attribute(domain, theta=table.theta, **common),
-        "partition": partition,
-        "threshold": lambda: Policy.threshold(domain, _require(table, "theta", source), **common),
-        "graph": lambda: Policy.graph(domain, _edges(table, source, domain), **common),
-    }
-    return policies[table.kind]()
+    if table.kind == "full":
+        return Policy.full(domain, **common)
+    if table.kind == "attribute":
+        return Policy.attribute(domain, theta=table.theta, **common)
+    if table.kind == "threshold":
+        return Policy.threshold(domain, _require(table, "theta", source), **common)
+    if table.kind == "graph":
+        return Policy.graph(domain, _edges(table, source, domain), **common)
+    return Policy.partition(domain, blocks(_require(table, "blocks", source), source / "blocks", domain), **common)
 
 
 def _edges(table: RecordPolicyTable, source: Source, domain: Domain) -> list[tuple[int, int]]:

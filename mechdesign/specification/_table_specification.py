@@ -1,23 +1,5 @@
 """Specifications of a release from a table of records.
 
-An example::
-
-    title = "Ages at admission"
-    [domain]
-    attributes.age = { range = [0, 99] }
-    [table]
-    person = false
-    [policy]
-    kind = "threshold"
-    theta = 5
-    [release]
-    kind = "quantiles"
-    epsilon = 0.5
-    probabilities = [0.25, 0.5, 0.75]
-    [ledger]
-    path = "ledger.json"
-    epsilon = 1
-
 ``epsilon``, ``rho``, ``theta``, ``confidence`` and ``probabilities`` are exact: 0.1 is one tenth, and strings such as
 "1/3" are accepted. File names are relative to the folder of the specification.
 """
@@ -55,7 +37,6 @@ from mechdesign.tables._columns import refuse_counts
 from mechdesign.tables._domain import Attribute, Domain
 from mechdesign.tables._files import Published
 from mechdesign.tables._parallel import LedgerPart, part_of
-from mechdesign.tables._people import as_rows
 from mechdesign.tables._policy import Policy, describe_policy
 from mechdesign.tables._queries._cumulative import Cumulative, Quantiles, Ranges
 from mechdesign.tables._queries._kmeans import KMeans
@@ -127,45 +108,41 @@ class SumTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="s
         return Sum(self.attribute)
 
 
-_Mechanism = Annotated[
-    Mechanism, says('the mechanism; "auto" uses the mechanism or the strategy with the least expected error.')
-]
-_Fanout = Annotated[int | None, says("the fan-out of trees; by default the one with the least expected error.")]
+class _CumulativeTable(_EitherTable, frozen=True, kw_only=True):
+    mechanism: Annotated[
+        Mechanism, says('the mechanism; "auto" uses the mechanism or the strategy with the least expected error.')
+    ] = "auto"
+    fanout: Annotated[int | None, says("the fan-out of trees; by default the one with the least expected error.")] = (
+        None
+    )
 
 
-class CdfTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="cdf"):
+class CdfTable(_CumulativeTable, frozen=True, kw_only=True, tag_field="kind", tag="cdf"):
     """The number of records up to each value of one ordered attribute."""
-
-    mechanism: _Mechanism = "auto"
-    fanout: _Fanout = None
 
     def query(self, domain: Domain, source: Source) -> Cumulative:
         """Return the cumulative counts."""
         return Cumulative(mechanism=self.mechanism, fanout=self.fanout)
 
 
-class QuantilesTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="quantiles"):
+class QuantilesTable(_CumulativeTable, frozen=True, kw_only=True, tag_field="kind", tag="quantiles"):
     """Quantiles of one ordered attribute, read from a released cumulative histogram."""
 
     probabilities: Annotated[
         list[Fraction], says("the probabilities of the quantiles, each above 0 and at most 1, exact.", min_length=1)
     ]
-    mechanism: _Mechanism = "auto"
-    fanout: _Fanout = None
 
     def query(self, domain: Domain, source: Source) -> Quantiles:
         """Return the quantiles."""
         return Quantiles(self.probabilities, mechanism=self.mechanism, fanout=self.fanout)
 
 
-class RangesTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="ranges"):
+class RangesTable(_CumulativeTable, frozen=True, kw_only=True, tag_field="kind", tag="ranges"):
     """The number of records in each of several ranges."""
 
     ranges: Annotated[
         list[tuple[Any, Any]], says("pairs of values, the first and the last of each range.", min_length=1)
     ]
-    mechanism: _Mechanism = "auto"
-    fanout: _Fanout = None
 
     def query(self, domain: Domain, source: Source) -> Ranges:
         """Return the ranges."""
@@ -396,6 +373,8 @@ class ReleaseSpecification:
         columns = self.domain.names if not self.people.person else (*self.domain.names, str(self.people.person))
         read = read_table(table, columns, self.source.layout)
         refuse_counts(read.others)
+        positions = self.records.indices(read)
+        people = _people(read, str(self.people.person)) if self.people.person else None
         whole = self.ledger() if ledger is None and rng is None else ledger
         charged: Ledger | LedgerPart | None = whole
         with self.source.keys(_keys_of(self.table)):
@@ -403,9 +382,9 @@ class ReleaseSpecification:
                 charged = part_of(whole, self.policy, given.division, part=given.part or "")
             found = self.query.release(
                 policy=self.policy,
-                positions=self.records.indices(read),
+                positions=positions,
                 **self.table.budget,
-                person=_people(read, str(self.people.person)) if self.people.person else None,
+                person=people,
                 rows_per_person=self.people.rows_per_person,
                 rng=rng,
                 ledger=charged,
@@ -549,7 +528,6 @@ def _parse(text: str, base_folder: str | os.PathLike[str], name: str) -> Release
     policy = build_policy(document.policy, source / "policy", records.domain)
     with source.keys(_keys_of(table)):
         require_plain(document.title, "title")
-        as_rows(people.rows_per_person)
         Budget.of(**table.budget)
         as_confidence(table.level)
         query = table.query(records.domain, source / "release")

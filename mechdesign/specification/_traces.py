@@ -139,29 +139,16 @@ def release_trace(
 
 def require_steps(document: Document) -> None:
     """Raise `SpecificationError` for keys that a trace does not support."""
-    if document.observables is not None:
-        raise SpecificationError(
-            "observables", "is not supported for a trace, whose outputs are states", remedy="remove the table"
-        )
-    for index, table in enumerate(document.privacy):
-        if not isinstance(table, GraphPrivacyTable):
-            raise SpecificationError(
-                f"privacy[{index}].kind",
-                "is not supported for a trace",
-                value=table.__struct_config__.tag,
-                bound='"graph"',
-                remedy="remove the table; instead of a threshold, join secrets by radius and distance",
-            )
-    if document.policy.support is not None:
-        raise SpecificationError(
-            "policy.support",
-            "is not supported for a trace: the possible states of a step follow from the transitions and from delta",
-            remedy="remove the key",
-        )
-    if document.cost.objective != "expected":
-        raise SpecificationError(
-            "cost.objective", "is not supported for a trace", value=document.cost.objective, bound='"expected"'
-        )
+    kinds = [str(table.__struct_config__.tag) for table in document.privacy]
+    objective = document.cost.objective
+    for path, found, bound in (
+        ("observables", document.observables and "another domain", "the secrets: outputs are states"),
+        *((f"privacy[{index}].kind", kind != "graph" and kind, '"graph"') for index, kind in enumerate(kinds)),
+        ("policy.support", document.policy.support, "the states that follow from the transitions and from delta"),
+        ("cost.objective", objective != "expected" and objective, '"expected"'),
+    ):
+        if found:
+            raise SpecificationError(path, "is not supported for a trace", value=found, bound=bound)
 
 
 def require_budget(ledger: Ledger, epsilon: Fraction, steps: int) -> None:

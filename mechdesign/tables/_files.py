@@ -8,7 +8,7 @@ import io
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypeVar
 
@@ -80,22 +80,10 @@ def _build(kind: type[R], header: Header, rows: bytes) -> R:
     numbers = {name: _numbers(column) for name, column in zip(names[first:], columns[first:], strict=True)}
     if any(len(column) != header.queries for column in numbers.values()):
         raise ValueError(f"{ANSWERS} does not have {header.queries} rows")
-    description = Description(
-        what=header.what,
-        policy=header.policy,
-        neighbours=header.neighbours,
-        definition=header.definition,
-        mechanism=header.mechanism,
-        epsilon=None if header.epsilon is None else exact(header.epsilon),
-        rho=None if header.rho is None else exact(header.rho),
-        step=exact(header.step),
-        confidence=exact(header.confidence),
-        rehearsal=header.rehearsal,
-        remarks=tuple(header.remarks),
-        entry=header.entry,
-        rows_per_person=header.rows_per_person,
-        people_checked=header.people_checked,
-    )
+    described = {each.name: getattr(header, each.name) for each in fields(Description)}
+    for name in ("epsilon", "rho", "step", "confidence"):
+        described[name] = None if described[name] is None else exact(described[name])
+    description = Description(**described)
     if header.spent_per_person != description.spent_per_person:
         raise ValueError(f"{HEADER} does not state the cost of {header.rows_per_person} rows")
     return kind.restored({"description": description, "labels": labels, **numbers}, header.parameters)

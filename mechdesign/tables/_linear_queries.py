@@ -18,6 +18,7 @@ from mechdesign.certify._exact import as_decimal, exact, exact_text
 from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
 from mechdesign.mechanisms._discrete import LARGEST_VALUE
 from mechdesign.tables._charges import classes_of_rows
+from mechdesign.tables._values import refuse_names
 
 _MOST_WEIGHTS = 4_000_000
 
@@ -130,6 +131,7 @@ def step_of(weights: Floats) -> Fraction:
 def on_lattice(queries: ArrayLike, step: Fraction, size: int | None = None) -> Integers:
     """Return weights as integer multiples of the step, int64 of shape (q, |T|); `size` is |T|, or None if unknown."""
     require_unmasked(queries, "queries")
+    refuse_names(queries, "queries")
     shapes = "(|T|,) or (q, |T|)".replace("|T|", "|T|" if size is None else str(size))
     if isinstance(queries, str):
         bound = f"weights of shape {shapes}, or a Workload"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import InputError
-from mechdesign.leakage._entries import Entry, PolicyTotals
+from mechdesign.leakage._entries import Entry
 from mechdesign.leakage.accounting import Ledger, LedgerSeries
 from mechdesign.tables._policies._graphs import Edge
 from mechdesign.tables._policies._known_counts import kinds_of
@@ -114,11 +114,6 @@ class LedgerPart:
     part: str
     policy: str
     by_value: bool = False
-
-    @property
-    def by_policy(self) -> tuple[PolicyTotals, ...]:
-        """Return the totals that all groups together have spent under each policy."""
-        return self.ledger.by_policy
 
     @property
     def series(self) -> LedgerSeries | None:

@@ -204,7 +204,7 @@ class Policy(BasePolicy):
         as_truth(unbounded, "unbounded")
         if unbounded and not graph.has_null:
             graph = UnboundedGraph(graph)
-        known = as_constraints(constraints, domain.size)
+        known = as_constraints(constraints, domain)
         if any(constraint.known is not None for constraint in known):
             # The integer program is loaded only if it is needed.
             from mechdesign.tables._policies._contradictions import check_consistent

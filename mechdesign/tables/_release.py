@@ -277,7 +277,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     step: str
     confidence: str
     rehearsal: bool
-    remarks: list[str]
+    remarks: tuple[str, ...]
     labels: dict[str, Literal["text", "number"]]
     queries: int
     parameters: dict[str, Any]
@@ -320,28 +320,18 @@ def write_answers(release: Release, folder: Path) -> None:
             yield part
 
     write_file(folder / ANSWERS, digest_rows())
-    described = release.description
+    described: dict[str, Any] = {
+        name: exact_text(value) if isinstance(value, Fraction) else value
+        for name, value in vars(release.description).items()
+    }
     header = Header(
         version=VERSION,
         kind=release.kind,
-        what=described.what,
-        policy=described.policy,
-        neighbours=described.neighbours,
-        definition=described.definition,
-        mechanism=described.mechanism,
-        epsilon=None if described.epsilon is None else exact_text(described.epsilon),
-        rho=None if described.rho is None else exact_text(described.rho),
-        step=exact_text(described.step),
-        confidence=exact_text(described.confidence),
-        rehearsal=described.rehearsal,
-        remarks=list(described.remarks),
+        **described,
+        spent_per_person=release.description.spent_per_person,
         labels={name: "text" if array.dtype.kind == "U" else "number" for name, array in release.labels.items()},
         queries=len(release),
         parameters=release._parameters(),
         answers_sha256=digest.hexdigest(),
-        entry=described.entry,
-        rows_per_person=described.rows_per_person,
-        people_checked=described.people_checked,
-        spent_per_person=described.spent_per_person,
     )
     write_file(folder / HEADER, [msgspec.json.format(msgspec.json.encode(header), indent=2), b"\n"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import opened
 from mechdesign.certify._exact import exact
 from mechdesign.tables._domain import Domain
 
@@ -147,3 +148,80 @@ def find_position(domain: Domain, value: Any, path: str) -> int:
 
 def _number(label: Any) -> Fraction:
     return exact(label.item() if isinstance(label, np.generic) else label, "value")
+
+
+def in_order_of_values(domain: Domain, given: Any, path: str) -> Any:
+    """Return what is given for each value, such as counts or labels; names travel.
+
+    Entries of a mapping, a series or another array with names are put in the order of the values. Everything else is
+    returned as it is. An index 0, 1, … in order is no name if no value of the domain is a number.
+
+    >>> in_order_of_values(Domain({"sex": ["f", "m"]}), {"m": 1, "f": 2}, "counts")
+    [2, 1]
+    """
+    if type(given) in (np.ndarray, list, tuple) or given is None:
+        return given
+    if isinstance(given, Mapping):
+        return _order_by_name(domain, list(given), list(given.values()), path)
+    found = opened(given, path, object)
+    index = getattr(given, "index", None)
+    given_levels = () if callable(index) else (*getattr(index, "names", ()), *getattr(given, "dims", ()))
+    levels = [str(name) for name in given_levels if name is not None]
+    if found.values.ndim != 1 or not found.rows or (not levels and _are_numbers_of_rows(domain, found.rows, path)):
+        return given
+    if levels and sorted(levels) != sorted(domain.names):
+        bound = f"a level for each of {', '.join(domain.names)}"
+        raise InputError(path, "have an index with other levels", value=levels, bound=bound)
+    return _order_by_name(domain, found.rows, found.values.tolist(), path, levels)
+
+
+def refuse_names(given: Any, path: str) -> None:
+    """Raise `InputError` for weights whose entries or columns have names: here they are not matched with values."""
+    if type(given) in (np.ndarray, list, tuple) or hasattr(given, "toarray"):
+        return
+    found = opened(given, path, object)
+    names = found.columns if found.values.ndim == 2 else found.rows
+    if names not in ((), tuple(range(len(names)))):
+        remedy = "put them in the order of the values, and drop the names with to_numpy()"
+        raise InputError(path, "have names", value=names[0], bound="an array in the order of the values", remedy=remedy)
+
+
+def _are_numbers_of_rows(domain: Domain, names: tuple[Any, ...], path: str) -> bool:
+    """Return whether names are 0, 1, … in order and no values, because no value of the domain is a number."""
+    if names != tuple(range(len(names))):
+        return False
+    values = domain.attributes[0].values
+    if len(domain.names) == 1 and set(names) == set(values) and names != tuple(values):
+        raise InputError(
+            path,
+            "are named 0, 1, …, and so are the values, in another order",
+            bound="entries whose index is named like the attribute, or an array in the order of the values",
+            remedy="name the index with rename_axis(), or drop it with to_numpy()",
+        )
+    return not any(attribute.numeric for attribute in domain.attributes)
+
+
+def _order_by_name(
+    domain: Domain, names: Sequence[Any], entries: Sequence[Any], path: str, levels: Sequence[str] = ()
+) -> list[Any]:
+    if len(names) != domain.size:
+        bound = f"an entry for each of the {domain.size} values"
+        remedy = "add the missing values, with reindex(values, fill_value=0) for counts"
+        raise InputError(path, "have the wrong length", value=len(names), bound=bound, remedy=remedy)
+    found: dict[int, Any] = {}
+    for name, entry in zip(names, entries, strict=True):
+        parts = name if isinstance(name, tuple) else (name,)
+        if len(parts) == len(levels):
+            parts = tuple(parts[levels.index(each)] for each in domain.names)
+        place = find_position(domain, parts, path)
+        if any(map(_is_only_truth, parts, domain.value(place))):
+            raise InputError(path, "name a value by a truth value", value=name, bound="the value itself")
+        if place in found:
+            raise InputError(path, "name a value twice", value=name, bound="one entry for each value")
+        found[place] = entry
+    return [found[place] for place in range(domain.size)]
+
+
+def _is_only_truth(given: object, value: object) -> bool:
+    """Return whether a truth value is given for a value that is none, although the two are equal."""
+    return isinstance(given, bool | np.bool_) and not isinstance(value, bool | np.bool_)

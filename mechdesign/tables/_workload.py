@@ -29,7 +29,7 @@ from mechdesign.tables._query import Option, Plan, Query, Question, Way, add_noi
 from mechdesign.tables._release import Release
 from mechdesign.tables._strategies._choice import WIDE, check_choice, check_strategy, choose
 from mechdesign.tables._strategies._strategy import Strategy
-from mechdesign.tables._values import value_names
+from mechdesign.tables._values import refuse_names, value_names
 
 TOLERANCE = 5e-5
 """The relative gap at which the search for the best Gaussian strategy stops."""
@@ -619,6 +619,7 @@ def ranges_of(domain: Domain, spans: Sequence[tuple[int, int]]) -> RangeQueries:
 def _coefficients(given: Any) -> Any:
     """Return coefficients as a new sparse matrix."""
     require_unmasked(given, "coefficients")
+    refuse_names(given, "coefficients")
     try:
         rows: Any = given if sparse.issparse(given) else np.atleast_2d(np.asarray(given))
         if rows.dtype.kind not in "biuf":

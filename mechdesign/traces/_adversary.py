@@ -176,7 +176,7 @@ def expected_error(beliefs: ArrayLike, distance: ArrayLike) -> tuple[Floats, Int
     >>> expected_error([[0.75, 0.25]], [[0, 1], [1, 0]])
     (array([0.25]), array([0]))
     """
-    rows = as_amounts(beliefs, "beliefs", "(T, n)", "a probability")
+    rows = as_amounts(beliefs, "beliefs", "(T, n)", "a probability", columns=())
     error = as_amounts(distance, "distance", "(k, n)", rows=(), columns=())
     if error.shape[1] != rows.shape[1] or error.shape[0] == 0:
         raise InputError("distance", "does not match the beliefs", value=error.shape, bound=f"(k, {rows.shape[1]})")

@@ -165,7 +165,7 @@ def as_initial(initial: Prior | ArrayLike, n: int, labels: Labels | None) -> Pri
 
 
 def _as_log_likelihoods(values: ArrayLike, n: int) -> Floats:
-    observed = as_floats(values, "log_likelihoods", "(T, n)")
+    observed = as_floats(values, "log_likelihoods", "(T, n)", columns=())
     if observed.shape[1] != n:
         raise InputError("log_likelihoods", "has the wrong shape", value=observed.shape, bound=f"(T, {n})")
     # This comparison is false for NaN, so NaN is an error, too.
@@ -195,7 +195,7 @@ def smooth(
 @in_own_arithmetic
 def backward(filtered: Filtered, chain: MarkovChain | VaryingChain, log_likelihoods: ArrayLike) -> Floats:
     """Return the smoothed beliefs (T, n); `chain` and `log_likelihoods` must be the arguments of the filter."""
-    observed = as_floats(log_likelihoods, "log_likelihoods", "(T, n)")
+    observed = as_floats(log_likelihoods, "log_likelihoods", "(T, n)", columns=())
     smoothed = np.empty(observed.shape)
     later = np.zeros(observed.shape[1])
     for t in range(len(observed) - 1, -1, -1):

@@ -321,7 +321,7 @@ class Trace:
             InputError: The array is malformed, or every possible state excludes the observation; the belief is
                 unchanged.
         """
-        seen = as_floats(log_likelihood, "log_likelihood", "(n,)")
+        seen = as_floats(log_likelihood, "log_likelihood", "(n,)", self.domain.labels)
         if len(seen) != self.domain.size:
             raise InputError(
                 "log_likelihood", "has the wrong number of states", value=len(seen), bound=f"{self.domain.size} states"

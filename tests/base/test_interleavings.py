@@ -19,8 +19,8 @@ KINDS = [
     "ledger in memory",
     "ledger in a file",
     "table releases",
-    "accountant in memory",
-    "accountant in a file",
+    "series in memory",
+    "series in a file",
     "trace, ledger in memory",
     "trace, ledger in a file",
 ]

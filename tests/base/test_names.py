@@ -73,7 +73,7 @@ def test_axes_named_secret_and_observable_are_taken_by_their_names():
 def noted(value):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        opened(value, "cost")
+        named(value, "cost", ABC, getattr(value, "columns", ABC))
     return [each.category for each in said]
 
 
@@ -129,8 +129,8 @@ def test_what_has_other_names_is_refused():
     assert_refused_at(
         [(lambda value=value: named(value, "prior", ABC), "prior", "") for value in wrong.values()]
         + [
-            (lambda: named(Frame([1, 2, 3], [2, 0, 1]), "prior", digits), "prior", "and so are the labels"),
-            (lambda: named(Frame([1, 2, 3]), "prior", digits), "prior", "and so are the labels"),
+            (lambda: named(Frame([1, 2, 3], [2, 0, 1]), "prior", digits), "prior", "in another order"),
+            (lambda: named(Frame([1, 2, 3]), "prior", digits), "prior", "in another order"),
             (lambda: named(Frame([1, 2, 3], "cab"), "prior", ()), "prior", "no labels to match"),
             (lambda: named(Frame(SQUARE, "cba"), "cost", ABC, ABC), "cost", "its columns have none"),
             (lambda: named(Frame(SQUARE, columns="cba"), "cost", ABC, ABC), "cost", "its rows have none"),

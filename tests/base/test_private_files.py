@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from rows import each_row
 
-import mechdesign as md
 from mechdesign.base import _atomic as atomic
 from mechdesign.base._atomic import make_folder, replace_files, write_file
 from mechdesign.base._files import note_readers, read_own, why_not_own

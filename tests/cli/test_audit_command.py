@@ -210,5 +210,11 @@ def test_what_is_no_decimal_number_is_refused_by_its_field_and_fractions_are_exa
         with pytest.raises(md.errors.InputError) as caught:
             md.data.read_matrix("c.csv")
         assert "header" not in str(caught.value).replace("has a header line that begins", "")
+    shown = run("audit", "c.csv", "--distance", "hamming").stderr.splitlines()
+    assert [line.split("(")[0] for line in shown[1:]] == [
+        "    import pandas as pd",
+        "    frame = pd.read_csv",
+        "    frame.to_csv",
+    ]
     write("secret,yes,no\nyes,1/3,2/3\nno,2/3,1/3\n", "c.csv")
     assert audited("c.csv", "hamming", names=())["epsilon"] == pytest.approx(math.log(2), abs=1e-15)

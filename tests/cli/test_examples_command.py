@@ -21,9 +21,8 @@ def test_examples_are_listed_and_printed_with_their_comments() -> None:
         assert example.takes in shown
         printed = run("examples", example.name).stdout
         assert printed == run("examples", example.file).stdout == example.text
-        assert printed.startswith("# ")
-        # How to run it stands in it.
-        assert f"mechdesign {example.commands[0]}" in printed
+        # How to run it stands in it, but in a matrix, which holds names and numbers only.
+        assert example.name == "traffic" or f"mechdesign {example.commands[0]}" in printed
     assert json.loads(well("info", "--schema").stdout) == spec.schema()
 
 
@@ -58,7 +57,7 @@ def test_traffic_leaks() -> None:
     shown = well("leakage", "--example", "traffic").stdout
     assert "mechdesign examples traffic > P.csv" in shown
     Path("P.csv").write_text(find("traffic").text)
-    own = well("leakage", "P.csv", "--epsilon", 0.1, "--steps", 10).stdout
+    own = well("leakage", "P.csv", "--header", "--index", "--epsilon", 0.1, "--steps", 10).stdout
     assert own == shown[: shown.index("\nnext")]
     assert well("leakage", "--example", "traffic", "--steps", 3).stdout.count("0.1 ") < shown.count("0.1 ")
 

@@ -214,7 +214,7 @@ def test_what_is_proposed_for_real_data_is_designed_and_exported_without_its_pri
         **dict.fromkeys(data_folder.glob("gowalla*/*.csv"), people),
         **dict.fromkeys(data_folder.glob("geolife*/*/"), ()),
     }
-    others = list(data_folder.glob("uci/*"))
+    others = [*data_folder.glob("uci/*"), *data_folder.glob("geolife*/*/labels.txt")]
     assert movement
     assert others
     for path, options in movement.items():
@@ -223,6 +223,7 @@ def test_what_is_proposed_for_real_data_is_designed_and_exported_without_its_pri
             assert "label may be people" in flat(run("init", path).stderr)
     for path in others:
         assert "names no latitude" in flat(run("init", path).stderr)
+    assert "init takes its folder" in run("init", next(data_folder.glob("geolife*/*/Trajectory/*.plt"))).stderr
 
 
 # --- what cannot be told ---
@@ -316,6 +317,7 @@ def test_words_of_names() -> None:
         "user user_id uid userID MMSI individual-local-identifier vehicle_id imei participant subject_id phone card_id "
         "device_id deviceid animal_id agent_id client account rider_id person driver taxi_id USER_NAME customerNumber"
     )
+    people += " courier_id Benutzer plate_number subscriberHash"
     traces = "tid trip_id tripID session trajectory_id"
     times = "time timestamp datetime date ts_ms UTCTime created_at BaseDateTime t epoch fixTime"
     others = "id name label lat flat type user_type card_type day hour timezone time_spent weather price belong"
@@ -331,6 +333,8 @@ def test_words_of_names() -> None:
 def test_wrong_input() -> None:
     good = f"user,lat,lon,time\nu,{AT},2021-01-01 08:00\nv,{AT},2021-01-01 09:00"
     write("g.csv", "user,poi", "u,a", "v,b")
+    write("p.csv", "poi,lat,lon", "a,46.9,7.4")
+    write("s.csv", "poi;lat;lon", "a;46.9;7.4")
     Path("folder").mkdir()
     kinds = {"x.csv": b"PK\x03\x04..", "g.geojson": b'\n{"type": 1}', "k.csv": b"<kml>", "d.csv": b"SQLite format 3"}
     for name, content in kinds.items():
@@ -371,10 +375,13 @@ def test_wrong_input() -> None:
             table("no encoding", good, "encoding", "", encoding="klingon"),
             table("no text", good.replace("v", "é"), "f.csv, line", "", encoding="ascii"),
             table("a key without places", good, "--key", "--places FILE", key="k"),
+            table("blank times", f"{good}\nu,{AT},", "f.csv, line 4, column time", "set missing = 0.34"),
+            table("two layouts", "user,poi\nu,a", "s.csv, line 1", "in the layout of f.csv", places=Path("s.csv")),
+            table("no row", "user,lat,lon", "f.csv", "", missing=0.0),
             table("swapped", good.replace(AT, "107.44,46.95"), "f.csv, line 2", ""),
             table("ragged", good + ",1", "f.csv, line 3", ""),
             table("a column twice", good.replace("time", "lon"), "f.csv", ""),
-            table("no such key", "user,poi\nu,a", "--key", "", places=Path("g.csv"), key="k"),
+            table("no such key", "user,poi\nu,a", "--key", "", places=Path("p.csv"), key="k"),
             table("no places", "user,poi\nu,a", "g.csv, line 1", "names no latitude", places=Path("g.csv")),
             table("a file of places that is none", "user,poi\nu,a", "none.csv", "", places=Path("none.csv")),
         ]

@@ -15,7 +15,7 @@ SMALL = (
     "inspect made",
     "attack made --pairwise",
     "compare made made",
-    "audit m.csv --spec s.toml --epsilon 1/100 --no-header --no-numbered",
+    "audit m.csv --spec s.toml --epsilon 1/100 --header false --index false",
     "leakage --example traffic",
     "budget --alpha 1 --steps 10 --backward P.csv",
     "examples",

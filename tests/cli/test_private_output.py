@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
-from cli_examples import assert_wrong_usage, well, write
-
-from mechdesign.data import _bounds as bounds
+from cli_examples import well, write
 
 _TRACE = """
 [domain]
@@ -62,14 +58,3 @@ def test_true_states_and_chains_are_their_owners_alone(umask: int) -> None:
     assert modes("chain") == {0o644, 0o600}
     Path("in/mine/true.csv").chmod(0o644)
     assert well(*release).stderr.count("chmod 600 in/mine/true.csv") == 1
-
-
-def test_memory_raises_the_bound_of_packed_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "_MAX_UNPACKED_BYTES", 2**9)
-    monkeypatch.setattr(bounds, "_MAX_EXPANSION_RATIO", 1)
-    np.savez_compressed("a.npz", P=np.full((8, 8), 0.125))
-    Path("P.csv.gz").write_bytes(gzip.compress(b"0.5,0.5\n" + b"#\n" * 2**10 + b"0.5,0.5\n"))
-    for line in ("audit a.npz --distance hamming --no-optimum", "leakage P.csv.gz --epsilon 1 --steps 2"):
-        assert_wrong_usage({line: "unpacks to much more"})
-        assert_wrong_usage({line: "--memory"} | {f"{line} --memory {wrong}": "--memory" for wrong in (0, -1, "nan")})
-        well(*line.split(), "--memory", 1)

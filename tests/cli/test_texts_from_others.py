@@ -15,15 +15,14 @@ from cli_examples import assert_wrong_usage, leave_pictures_blank, run, well, wr
 import mechdesign as md
 from mechdesign.certify import _bundle as bundle
 from mechdesign.cli import _console as console
-from mechdesign.data._text import read_columns
 from mechdesign.data.matrices import read_labelled
+from mechdesign.data.table import read_table as read_texts
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.model._origin import Origin
 from mechdesign.report._explorer import _block
 from mechdesign.runs._store import Row, State, read_table, write_table
-from mechdesign.specification._policy import ReleaseTable
 from mechdesign.specification._read import Source
-from mechdesign.specification._steps import read_steps
+from mechdesign.specification._steps import ReleaseTable, read_steps
 from mechdesign.specification._table_specification import parse
 from mechdesign.synthesis import _bundle as sets
 from mechdesign.synthesis import _design as designing
@@ -201,7 +200,7 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
         first = [row[0] for row in csv.reader(lines)]
     assert first == ["secret", "'=1+1", "+5", "'@x", "'-a", "''s-Gravenhage", "''=1", "home", "-1,2", "\u05d0"]
     assert list(read_labelled(table).rows) == NAMES
-    assert read_columns(table, ["secret"])["secret"] == NAMES
+    assert read_texts(table, ["secret"]).texts("secret") == NAMES
     run("export", tmp_path / "city", "-o", tmp_path / "c.csv")
     assert list(read_labelled(tmp_path / "c.csv").rows) == NAMES
     assert md.verify(tmp_path / "city").holds

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mechdesign.data.table import Layout, read_table
+from mechdesign.certify import _archive
+from mechdesign.data.table import Layout, read_rows, read_table
 from mechdesign.errors import InputError
 from tests.support.refusals import Mistake, assert_refused
 
@@ -137,3 +141,155 @@ def test_layouts_refuse_impossible_keys():
         for key, values in wrong.items()
         for value in values
     )
+
+
+# --- times against datetime ----------------------------------------------------------------------------------------
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
+FORMS = ("%Y-%m-%dT%H:%M:%S.%f", "%d/%m/%Y %H:%M:%S.%f", "%f %S %M %H %j %Y")
+
+
+def exact(text, **layout):
+    """Return the nanoseconds since 1970 of a text, or None."""
+    (seconds, parts), bad = read_table({"t": [text]}, layout=Layout(**layout)).times("t")
+    return None if bad[0] else int(seconds[0]) * 10**9 + int(parts[0])
+
+
+def since(moment):
+    return (moment - EPOCH) // timedelta(microseconds=1) * 1000
+
+
+@given(MOMENTS, st.integers(-14 * 60, 14 * 60), st.sampled_from(FORMS))
+def test_what_is_written_is_read(moment, minutes, form):
+    moment = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
+    offset = moment.strftime("%z")
+    year = f"{moment.year:04d}"
+    text = moment.strftime(form.replace("%Y", year))
+    layout = {} if form == FORMS[0] else {"time_format": f"{form}%z"}
+    assert exact(text + offset, **layout) == since(moment)
+
+
+@given(MOMENTS, st.sampled_from(["Europe/Zurich", "America/New_York", "Asia/Kolkata", "Pacific/Apia"]))
+def test_times_without_an_offset_are_of_the_declared_zone(moment, name):
+    moment = moment.replace(second=0, microsecond=0, tzinfo=ZoneInfo(name))
+    found = exact(moment.strftime(f"{moment.year:04d}-%m-%d %H:%M"), time_zone=name)
+    once = moment.utcoffset() == moment.replace(fold=1).utcoffset()
+    assert found == (since(moment) if once else None)
+
+
+@given(st.integers(-62_135_596_800, 253_402_300_799), st.integers(0, 10**9 - 1))
+def test_numbers_since_1970_are_exact(seconds, part):
+    whole = seconds * 10**9 + part
+    assert exact(str(whole), time_format="unix-ns") == whole
+    sign = "-" if whole < 0 else ""
+    assert exact(f"{sign}{abs(whole) // 10**9}.{abs(whole) % 10**9:09d}", time_format="unix") == whole
+    assert exact(f"{whole}e-3", time_format="unix-us") == whole
+    assert exact(str(253_402_300_800 + seconds % 9), time_format="unix") is None
+
+
+def test_digits_of_a_pattern_have_their_leading_zeros():
+    # `strptime` would read both as dates.
+    assert exact("20200112", time_format="%Y%m%d") == since(datetime(2020, 1, 12, tzinfo=UTC))
+    for wrong in ("2020112", "202011", "\u0662\u0660\u0662\u0660\u0660\u0661\u0661\u0662", "20200112.0"):
+        assert exact(wrong, time_format="%Y%m%d") is None
+
+
+# --- objects, Parquet and limits -----------------------------------------------------------------------------------
+
+
+class Series:
+    """A column as pandas and polars have it."""
+
+    def __init__(self, values, **facts):
+        self.values = np.asarray(values)
+        self.__dict__ |= facts
+
+    def __len__(self):
+        return len(self.values)
+
+    def to_numpy(self):
+        return self.values
+
+
+class Repeating:
+    """A table whose columns repeat a name."""
+
+    columns = ("user", "x", "x")
+
+
+def test_columns_of_frames_are_taken_as_they_are():
+    utc = Series(["2026-01-31T09:30", "NaT"], dtype=type("Dtype", (), {"tz": "UTC"})())
+    utc.values = utc.values.astype("datetime64[us]")
+    frame = {"user": Series(np.array(["ada", None], dtype=object)), "t": utc, "n": Series([1, 2]), "m": ["a", np.nan]}
+    table = read_table(frame)
+    assert (table.texts("user"), table.texts("n"), table.texts("m")) == (["ada", ""], ["1", "2"], ["a", ""])
+    for layout in (Layout(), Layout(time_zone="Asia/Tokyo")):
+        (seconds, _), bad = read_table(frame, ["t"], layout).times("t")
+        assert (int(seconds[0]), bad.tolist()) == (
+            int(datetime(2026, 1, 31, 9, 30, tzinfo=UTC).timestamp()),
+            [False, True],
+        )
+    with pytest.raises(InputError, match=r"time_format: is given for a column of times.*Remove time_format"):
+        read_table({"t": np.array(["2026"], dtype="datetime64[s]")}, layout=Layout(time_format="unix")).times("t")
+    wrong = {
+        "masked": lambda: read_table({"a": np.ma.array([1, 2])}),
+        "bytes": lambda: read_table({"a": [b"x"]}),
+        "nested": lambda: read_table({"a": [[1, 2], [3, 4]]}),
+        "missing": lambda: read_table({"a": [1]}, ["b"]),
+        "iterator": lambda: read_table({"a": iter([1])}),
+        "a list": lambda: read_table([1, 2]),
+        "repeated": lambda: read_table(Repeating()),
+        "a class": lambda: read_table(Repeating),
+    }
+    assert_refused(Mistake(name, make, "source", error=InputError) for name, make in wrong.items())
+
+
+def test_parquet_is_read_like_text(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    times = [datetime(2026, 1, 31, 9, 30, 0, 250_000, tzinfo=UTC), None]
+    columns = {
+        "user": ["ada", None],
+        "lat": [46.5, None],
+        "t": arrow.array(times, arrow.timestamp("us", tz="Asia/Tokyo")),
+    }
+    path = tmp_path / "c.parquet"
+    parquet.write_table(arrow.table(columns | {"raw": [b"x", b"y"]}), path)
+    table = read_table(path, ["t", "user", "lat"])
+    assert (table.texts("user"), table.others) == (["ada", ""], ("raw",))
+    assert table.floats("lat")[1].tolist() == [False, True]
+    (seconds, parts), bad = table.times("t")
+    assert (seconds[0], parts[0], bad.tolist()) == (times[0].timestamp() // 1, 250_000_000, [False, True])
+    mistakes = [
+        Mistake("bytes", lambda: read_table(path), f"{path}, column raw", "not a column", InputError),
+        Mistake("name", lambda: read_table(path, ["lon"]), str(path), "'lon'", InputError),
+        Mistake("cell", lambda: table.numbers("lat"), f"{path}, row 1, column lat", "is empty", InputError),
+    ]
+    (tmp_path / "d.parquet").write_bytes(path.read_bytes()[:-20])
+    mistakes.append(Mistake("cut", lambda: read_table(tmp_path / "d.parquet"), str(tmp_path), "Parquet", InputError))
+    assert_refused(mistakes)
+
+
+def test_a_small_file_cannot_fill_the_memory(tmp_path, table, monkeypatch):
+    monkeypatch.setattr(_archive, "_MAX_TOTAL_BYTES", 2**16)
+    for rows, refused in ((2**13 - 1, False), (2**14, True)):
+        packed = gzip.compress(b"a,b\n" + b"1,22222\n" * rows)
+        assert len(packed) * 100 < 2**16
+        if refused:
+            with pytest.raises(InputError, match=r"c\.csv\.gz: unpacks to too much; must be at most 65536 bytes"):
+                table(packed, ["a"], Layout(), "c.csv.gz")
+        else:
+            assert len(table(packed, ["a"], Layout(), "c.csv.gz")) == rows
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="it is not a regular file"):
+        read_table(tmp_path / "zero.csv")
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"a": np.zeros(2**20)}), tmp_path / "c.parquet")
+    with pytest.raises(InputError, match="unpacks to too much"):
+        read_table(tmp_path / "c.parquet")
+
+
+def test_rows_without_a_header_have_their_lines(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("1,2\n\n\"'=x\ny\",'s\n")
+    assert list(read_rows(path)) == [(1, ["1", "2"]), (2, []), (3, ["=x\ny", "'s"])]

@@ -25,7 +25,7 @@ from mechdesign.model._open_chain import ENDS, Ends
 COUNTS = np.array([[0, 6, 4, 0], [3, 0, 6, 1], [2, 2, 0, 6], [0, 0, 0, 0]])
 STEPS = [[i, j] for i, j in itertools.product(range(4), repeat=2) for _ in range(COUNTS[i, j])]
 KNOWN = COUNTS[:3] / COUNTS[:3].sum(axis=1, keepdims=True)
-ALPHAS = (1e-9, 0.2, 1.0, 4.0, 30.0)
+ALPHAS = (1e-9, 1.0, 30.0)
 
 
 def rows(seed: int, n: int, unknown: int = 1, zeros: bool = False) -> np.ndarray:
@@ -61,15 +61,15 @@ def test_the_ratio_of_one_unknown_row_in_exact_fractions() -> None:
 
 def test_one_unknown_row_may_be_any_row() -> None:
     generator = np.random.default_rng(4)
-    for n, seed, sparsely in itertools.product((2, 3, 4), (1, 2), (False, True)):
-        matrix = rows(seed, n)
+    for n, sparsely in itertools.product((2, 3, 4), (False, True)):
+        matrix = rows(n + sparsely, n)
         order = generator.permutation(n)
         given = matrix[order]
         loss = leakage.LossFunction(sparse.csr_array(given) if sparsely else given)
         assert loss.unknown.tolist() == [int(np.flatnonzero(order == n - 1)[0])]
         assert f"{n} states, 1 with an unknown row" in repr(loss)
         units = [subset_points(np.vstack([matrix[:-1], row])) for row in np.eye(n)]
-        drawn = [np.vstack([matrix[:-1], row]) for row in generator.dirichlet(np.full(n, 0.3), 8)]
+        drawn = [np.vstack([matrix[:-1], row]) for row in generator.dirichlet(np.full(n, 0.3), 5)]
         for alpha in ALPHAS:
             value = loss(alpha)
             assert value == pytest.approx(math.log1p((1 - matrix[:-1].min()) * math.expm1(alpha)), rel=1e-14)
@@ -281,6 +281,9 @@ def test_what_does_not_fit_is_found_beside_ends() -> None:
     found = leakage.correlations_from_traces(STEPS, 4, ends="stay")
     backward = found.backward.matrix.copy()
     assert mismatch(backward, found.forward.matrix) == ""
+    # An unknown row contradicts nothing.
+    half = np.full((2, 2), 0.5)
+    assert mismatch(half, half * [[1], [0]]) == mismatch(half * [[0], [1]], half) == ""
     wrong = backward.copy()
     wrong[3] = [0.0, 0.9, 0.1, 0.0]
     assert "Bayes' rule" in mismatch(wrong, found.forward.matrix)

@@ -48,6 +48,7 @@ SPARSE: dict[str, Any] = {
     "zeros": (np.zeros((2, 2)), "P", "has no known row"),
     "zeros of one": ([[0.0]], "P", "has no known row"),
     "beside zeros, not 1": ([[0.5, 0.4], [0, 0]], "P[0]", "does not sum to 1"),
+    "a row of little": ([[0.5, 0.5], [1e-9, 0]], "P[1]", "does not sum to 1"),
     "beside zeros, negative": ([[1.5, -0.5], [0, 0]], "P[0,1]"),
     "beside zeros, nan": ([[0.5, 0.5], [math.nan, 0]], "P[1,0]"),
 }
@@ -190,6 +191,8 @@ def chains() -> list[Row]:
     return [
         *[(f"{given}", lambda given=given: MarkovChain(np.eye(2), **given), path) for given, path in keywords],
         ("open as a chain", lambda: MarkovChain(OPEN), "matrix[1]", says),
+        ("open, at rest", lambda: OPEN.stationary(), "matrix", 'ends = "stay"'),
+        ("open, reversed", lambda: OPEN.reverse([0.5, 0.5]), "matrix", "has 1 unknown rows of 2"),
         ("open among chains", lambda: VaryingChain.of([np.eye(2), OPEN]), "chains[1]", says),
         ("open in algorithm 1", lambda: cao2019.algorithm1(OPEN, 1.0), "P", says),
         ("open steps", lambda: builders.transitions(OPEN), "P[1]", says),

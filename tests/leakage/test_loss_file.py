@@ -135,7 +135,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     for name, content in {"empty.npz": b"", "text.npz": b"G,D\n", "half.npz": b"PK\x03\x04" + b"0" * 40}.items():
         (tmp_path / name).write_bytes(content)
     for name in ("empty.npz", "text.npz", "half.npz", "objects.npz"):
-        with pytest.raises(InputError, match=rf"{name}: is not a NumPy archive"):
+        with pytest.raises(InputError, match=rf"{name}: is (not a NumPy archive|damaged)"):
             LossFunction.load(tmp_path / name)
     for path in (tmp_path / "missing.npz", 3):
         with pytest.raises(InputError):

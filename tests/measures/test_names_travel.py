@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sparse
-from frames import Frame, Grid
+from frames import Frame, Grid, Table
 from refusals import Mistake, assert_refused
 
 import mechdesign as md
@@ -113,6 +113,12 @@ def related(forward: Any, backward: Any) -> list[Any]:
 
 def regional(graph: nx.Graph, **given: Any) -> md.Problem:
     return md.graphs.problem(graph=graph, epsilon=1, domain=TOWN, **given)
+
+
+def observed(take: Take) -> list[Any]:
+    trace = md.traces.Trace(TOWN, nx.complete_graph(4), 1, CHAIN, WEIGHTS, mechanism="exponential", cost=APART, rng=1)
+    trace.observe(take(np.log(WEIGHTS), True, False))
+    return [trace.table(1)[0].prior]
 
 
 ATTACKS = ("optimal", "bayes", "prior_free", "minimax")
@@ -216,6 +222,7 @@ DOORS: dict[str, Callable[[Take], Any]] = {
     ],
     "first state of a trace": lambda take: traced(initial=take(WEIGHTS, True, False)),
     "cost of a trace": lambda take: traced(cost=take(APART, True, True)),
+    "what a trace observes": observed,
     "a reversed chain": lambda take: traced(
         transition=md.MarkovChain(take(CHAIN, True, True)).reverse(take(WEIGHTS, True, False))
     ),
@@ -305,6 +312,8 @@ def test_names_without_labels_to_match_are_refused() -> None:
         "distances on a grid": lambda: md.Problem(WEIGHTS, APART, [md.MetricPrivacy(1, frame)], secrets=grid),
         "a prior on a grid": lambda: md.Problem(series, APART, [], secrets=grid),
         "a channel on a grid": lambda: md.audit(framed(CHANNEL.matrix, True, False), distance=APART, secrets=grid),
+        "distances": lambda: md.distances.matrix(frame),
+        "exponential mechanism": lambda: md.mechanisms.Exponential(1, frame),
         "expected errors": lambda: md.traces.Adversary(CHAIN, WEIGHTS).watch([]).expected_error(frame),
     }
     assert_refused(Mistake(name, make, error=InputError) for name, make in calls.items())
@@ -332,6 +341,19 @@ def test_without_a_domain_names_are_matched_with_each_other() -> None:
     other = Frame(APART, ["a", "b", "c", "d"], ["a", "b", "c", "d"])
     with pytest.raises(InputError, match="is no label"):
         md.Problem(Frame(WEIGHTS, NAMES), other, [])
+
+
+def test_places_take_their_labels_from_a_frame() -> None:
+    found = md.Domain.from_points(framed(PLACES, True, False))
+    assert found.labels == SORTED
+    assert (found.points == PLACES[ORDER]).all()
+    assert md.Domain.from_coordinates(framed(AT, True, False), Frame(AT, NAMES)).labels == SORTED
+    assert (md.Domain.from_points(framed(PLACES, True, False), NAMES).points == PLACES).all()
+    for names in (["home", "work", "gym", "Pub"], ["home", "work", "gym", None], ["home", "home", "gym", "pub"]):
+        with pytest.raises(InputError, match="points"):
+            md.Domain.from_points(Frame(PLACES, names), NAMES)
+    # Rows that were selected keep their numbers in pandas.
+    assert md.Domain.from_points(Frame(PLACES, [3, 7, 9, 12])).labels == ("0", "1", "2", "3")
 
 
 def test_the_place_of_a_requirement_is_named() -> None:
@@ -386,6 +408,7 @@ def test_a_note_is_given_once_where_an_exchange_of_rows_and_columns_would_not_be
     cost = uneven(APART)
     for given, notes in (
         (framed(cost, True, True), 1),
+        (declared(cost, True, True), 1),
         (framed(APART, True, True), 0),
         (Frame(cost, NAMES, NAMES, ("secret", "observable")), 0),
         (Grid(cost, secret=NAMES, observable=NAMES), 0),
@@ -425,6 +448,17 @@ def test_sparse_arrays_are_taken_or_refused_with_the_way_out() -> None:
         )
         assert md.leakage.LossFunction(kind(CHAIN))(1.0) == md.leakage.LossFunction(CHAIN)(1.0)
         assert nx.utils.graphs_equal(md.graphs.transitions(kind(CHAIN)), md.graphs.transitions(CHAIN))
+
+
+def test_a_frame_without_an_index_declares_its_column_of_names() -> None:
+    cells = np.column_stack((np.array(SORTED, dtype=object), APART[np.ix_(ORDER, ORDER)]))
+    table = Table(cells, ["place", *SORTED])
+    km = md.data.read_matrix(table, index=True)
+    assert km.rows == km.columns == SORTED
+    assert all(same(one, other) for one, other in zip(required(md.MetricPrivacy(1, km)), [APART], strict=True))
+    assert md.data.read_matrix(table, index="ignore", header=False).rows == ()
+    with pytest.raises(InputError, match="index=True"):
+        md.MetricPrivacy(1, table)
 
 
 def test_a_requirement_keeps_its_names_until_it_meets_the_labels() -> None:

@@ -448,7 +448,7 @@ def test_the_command_samples_at_coordinates(tmp_path, exported):
     (tmp_path / "places.csv").write_text("x,y\n0.5,0.5\n9,9\n")
     asked = ["sample", str(exported), "--input", str(tmp_path / "places.csv"), "--size", "2"]
     refused = run(main, asked)
-    assert (refused.exit_code, "row 2: lies outside the anchors" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "line 3: lies outside the anchors" in refused.stderr) == (2, True)
     found = run(main, [*asked, "--outside", "nearest"])
     assert found.exit_code == 0, found.output
     assert [line.split(",")[0] for line in found.stdout.splitlines()] == ["row", "0", "0", "1", "1"]

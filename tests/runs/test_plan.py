@@ -46,9 +46,8 @@ LISTS = {
     "another mode": (f'{EPSILON}\nmode = "cross"', "sweep.mode", '"product" or "zip"'),
     "no value": ('"privacy.0.epsilon" = []', 'sweep."privacy.0.epsilon"', "is empty"),
     "no brackets": ('"privacy.0.epsilon" = 0.5', 'sweep."privacy.0.epsilon"', "Write it in [ ]"),
-    "misspelt": ('"privacy.0.epsilom" = [1]', 'sweep."privacy.0.epsilom"', "Did you mean epsilon"),
     "too far": ('"privacy.1.epsilon" = [1]', 'sweep."privacy.1.epsilon"', "between 0 and 0"),
-    "through a number": ('"privacy.0.epsilon.budgets" = ["b.csv"]', "sweep.", "value without keys"),
+    "through a number": ('"privacy.0.epsilon.budgets" = ["b.csv"]', "sweep.", "leads through privacy.0.epsilon"),
     "no quotes": ("privacy.0.epsilon = [1]", "sweep.privacy", "in quotes"),
     "inside another": ('"cost" = [{}]\n"cost.power" = [1]', 'sweep."cost.power"', "is inside cost"),
     "lengths": (f'{EPSILON}\n"cost.power" = [1, 2, 3]\nmode = "zip"', 'sweep."cost.power"', "must be 2 values"),
@@ -57,6 +56,8 @@ LISTS = {
     ),
 }  # fmt: skip
 VALUES = {
+    "misspelt": ('"privacy.0.epsilom" = [1]', 'sweep."privacy.0.epsilom"[0]', "Did you mean epsilon"),
+    "another version": ('"version" = [2]', 'sweep."version"[0]', "must be one of 1"),
     "negative": ('"privacy.0.epsilon" = [1, -1]', 'sweep."privacy.0.epsilon"[1]', "found -1"),
     "a word": ('"privacy.0.epsilon" = [1, "one"]', 'sweep."privacy.0.epsilon"[1]', "found 'one'"),
     "a distance": ('"privacy.0.distance" = ["euclidean", "haversine"]', 'sweep."privacy.0.distance"[1]', "latitudes"),

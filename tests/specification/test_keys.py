@@ -10,64 +10,7 @@ from rows import each_row
 
 from mechdesign.base._errors import keys_of
 from mechdesign.errors import SpecificationError
-from mechdesign.specification._grammar import check_key, files, schema, with_value
-
-
-@each_row(
-    "key",
-    [
-        "title", "privacy", "privacy.0", "privacy.0.epsilon", "privacy.11.epsilon", "privacy.0.edges.0.1",
-        "privacy.0.categories.3", "privacy.0.categories.column", "prior.checkins.only", "prior.counts.3",
-        "prior.simulated.centres.0.weight", "domain.grid.columns", "observables.grid.south", "cost.power",
-        "policy.delta", "policy.support.0", "release.seed", "release.transition.path", "release.initial.uniform",
-        "solver.tolerance", "solver.options.symmetry", "solver.options.a.b",
-    ],
-)  # fmt: skip
-def test_keys_of_the_grammar_are_known(key):
-    check_key(key, "here")
-
-
-@each_row(
-    ("key", "said"),
-    [
-        ("", "is not a key"),
-        ("nothing", "one of cost, domain"),
-        ("sweep", "is not a key"),
-        ("version", "is not a key"),
-        ("privacy.0.epsilom", "mean epsilon"),
-        ("privacy.epsilon", "as in privacy.0"),
-        ("privacy.x.epsilon", "as in privacy.0"),
-        ("privacy.-1.epsilon", "as in privacy.0"),
-        ("privacy.²", "as in privacy.0"),
-        ("cost.power.x", "cost.power is a value"),
-        ("cost..power", "is not a key"),
-        ("cost.", "is not a key"),
-        ("prior.checkins.nobody", "one of every, gap, latitude"),
-        ("prior.counts.first", "as in prior.counts.0"),
-        ("solver.name.x", "solver.name is a value"),
-    ],
-)
-def test_other_keys_are_refused(key, said):
-    with pytest.raises(SpecificationError, match=said) as raised:
-        check_key(key, "here")
-    assert raised.value.path == "here"
-
-
-def test_every_key_of_the_schema_is_known():
-    grammar = schema()
-    for key in grammar["properties"].keys() - {"version", "sweep"}:
-        check_key(key, "here")
-    for name, top in (
-        ("DomainTable", "domain"),
-        ("PriorTable", "prior"),
-        ("CostTable", "cost"),
-        ("SolverTable", "solver"),
-    ):
-        for key in grammar["$defs"][name]["properties"]:
-            check_key(f"{top}.{key}", "here")
-    for required in grammar["properties"]["privacy"]["items"]["anyOf"]:
-        for key in grammar["$defs"][required["$ref"].rpartition("/")[2]]["properties"]:
-            check_key(f"privacy.0.{key}", "here")
+from mechdesign.specification._grammar import files, schema, with_value
 
 
 def test_values_are_put_into_copies():

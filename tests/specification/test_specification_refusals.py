@@ -154,7 +154,11 @@ PRIORS_OF_PLACES = [
     ("prior.checkins = { path = 'c.csv', user = 'user' }", "prior.checkins", "line 1 has no column 'user'"),
     ("prior.checkins = { path = 'c.csv', user = '' }", "prior.checkins", "no column ''"),
     ("prior.checkins = { path = 'c.csv', user = 'who', only = 6.5 }", "prior.checkins.only", "integer or a string"),
-    ("prior.checkins = { path = 'c.csv', user = 'who', delimiter = ';' }", "prior.checkins.delimiter", "not a known"),
+    (
+        "prior.checkins = { path = 'c.csv', user = 'who', delimiter = ';' }",
+        "prior.checkins.delimiter",
+        "Write it in [files]",
+    ),
     ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, only = 7 }", "prior.checkins.only", "one of the 2 users"),
     ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, time = 'when' }", "prior.checkins", "no column 'when'"),
     ("prior.checkins = { path = 'c.csv', user = 'who', WHERE, time = 'at' }", "prior.checkins", "line 2, column at"),

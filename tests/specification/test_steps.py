@@ -12,9 +12,8 @@ from mechdesign.data.trajectories import as_states, to_grid
 from mechdesign.errors import InputError
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import FilesTable
-from mechdesign.specification._policy import ReleaseTable
 from mechdesign.specification._read import Source
-from mechdesign.specification._steps import read_steps
+from mechdesign.specification._steps import ReleaseTable, read_steps
 
 BOX = Domain.geographic_grid(4, 3, 40, 41, -74, -73)
 PLANE = Domain.grid(4, 3, 8.0, 3.0)

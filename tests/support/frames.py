@@ -59,5 +59,11 @@ class Table:
     def __init__(self, values: Any, columns: Any):
         self.values, self.columns = np.asarray(values), list(columns)
 
+    def __getitem__(self, wanted: Any) -> Any:
+        if isinstance(wanted, str):
+            return self.values[:, self.columns.index(wanted)].tolist()
+        values = self.values[:, [self.columns.index(name) for name in wanted]]
+        return Table(values.astype(float), wanted)
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.array(self.values, dtype=dtype)

@@ -228,7 +228,8 @@ def in_files_of_data() -> Iterator[Mistake]:
         "underscores": f"{head}3_5.7,139.7,a\n",
         "infinite": f"{head}inf,139.7,a\n",
     }.items():
-        yield Mistake(f"check-ins: {name}", partial(_checkins, text), "prior.checkins", "bad.csv", SpecificationError)
+        says = "box" if name == "all outside" else "bad.csv"
+        yield Mistake(f"check-ins: {name}", partial(_checkins, text), "prior.checkins", says, SpecificationError)
     for name, text in {
         "not square": "1,0\n",
         "rows whose sum is not 1": "0.5,0.4\n0.5,0.5\n",
@@ -246,14 +247,14 @@ def in_files_of_data() -> Iterator[Mistake]:
         ("text", "step,epsilon\n0,much\n", "line 2"),
         ("NaN", "step,epsilon\n0,nan\n", "line 2"),
         ("from step 1", "step,epsilon\n1,0.1\n2,0.1\n", "step 0"),
-        ("another column", "eps,x\n1,2\n", "header"),
+        ("another column", "eps,x\n1,2\n", "no column"),
     ):
         yield _told(f"budgets: {name}", "leakage chain.csv --budgets bad.csv", says, {"bad.csv": text})
     for name, text, path, says in (
         ("empty", "", "prior.csv", "bad.csv"),
-        ("text", "count\na\nb\nc\nd\n", "prior.csv", "bad.csv, row 1"),
-        ("too few", "count\n1\n", "prior.csv.path", "found 1"),
-        ("too many", "count\n1\n1\n1\n1\n1\n", "prior.csv.path", "found 5"),
+        ("text", "count\na\nb\nc\nd\n", "prior.csv", "bad.csv, line 2"),
+        ("too few", "count\n1\n", "prior.csv", "found 1"),
+        ("too many", "count\n1\n1\n1\n1\n1\n", "prior.csv", "found 5"),
         ("negative", "count\n1\n1\n1\n-1\n", "prior.csv[3]", ""),
         ("all zero", "count\n0\n0\n0\n0\n", "prior.csv", "positive"),
     ):
@@ -367,10 +368,8 @@ def of_another_type() -> Iterator[Mistake]:
     made, places = small_design(), md.Domain.grid(2, 1, 2.0, 1.0)
     for path, calls in {
         "folder": (lambda wrong: md.save(made, wrong), made.load, md.verify, md.tables.load),
-        "path": (
-            *(md.Channel.load, md.read_spec, md.sweep.read, md.data.read_checkins, md.leakage.read_budgets),
-            lambda wrong: md.data.read_places(wrong, "id"),
-        ),
+        "path": (*(md.Channel.load, md.read_spec, md.sweep.read, md.leakage.read_budgets, md.data.read_labelled),),
+        "source": (md.data.read_checkins, lambda wrong: md.data.read_places(wrong, "id"), md.data.read_matrix),
         "design": (md.figures.answers, md.figures.costs, md.figures.prior),
         "domain": (
             lambda wrong: md.figures.graph(wrong, [[0, 1]]),
@@ -618,7 +617,7 @@ TIMED = "user,time,latitude,longitude\n" + "".join(
 )
 PLT = "39.906631,116.385564,0,492,40097.5864583333,2009-10-11,14:04:30\n"
 NAMED = """domain.labels = ["home", "work", "pub"]
-prior.csv = { path = "w.csv", column = "n" }
+prior.csv = { path = "w.csv", column = "n", label = "place" }
 cost.distance = "hamming"
 privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]
 """
@@ -640,14 +639,14 @@ def with_files_of_ones_own() -> Iterator[Mistake]:
     first, *rows = TIMED.splitlines()
     missing = TIMED.replace("a,2021-03-01T08:00:00Z,35.60", "a,2021-03-01T08:00:00Z,999")
     for name, text, says in (
-        ("exports of two tools in one file", TIMED + "a,03/04/2021 8:00,35.7,139.7\n" * 2, "day first"),
+        ("exports of two tools in one file", TIMED + "a,03/04/2021 8:00,35.7,139.7\n" * 2, "is not a time"),
         ("times as Excel's numbers of days", TIMED.replace("2021-03-01T08:", "44256."), "time"),
-        ("times without a date", TIMED.replace("2021-03-01T", "").replace("Z", ""), "date"),
+        ("times without a date", TIMED.replace("2021-03-01T", "").replace("Z", ""), "not a time"),
         ("names of rows", "\n".join([first, *(f"{k},{row}" for k, row in enumerate(rows))]), "fields"),
         ("lines that end in a comma", "\n".join([first, *(f"{row}," for row in rows)]), "fields"),
         ("lines that are quoted as a whole", "\n".join(f'"{row}"' for row in (first, *rows)), "user"),
-        ("Git LFS", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9\n", "git lfs pull"),
-        ("HTML", "<html><table><tr><td>user</td></tr></table></html>", "HTML"),
+        ("Git LFS", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9\n", "no column"),
+        ("HTML", "<html><table><tr><td>user</td></tr></table></html>", "no column"),
         ("SQL", "INSERT INTO t VALUES (1, 2);\n", "user"),
         ("hemispheres", TIMED.replace(",139", "N,139"), "latitude"),
         ("millionths of degrees", TIMED.replace("35.", "35000"), "latitude"),
@@ -656,43 +655,42 @@ def with_files_of_ones_own() -> Iterator[Mistake]:
         ("no sign", TIMED.replace(",139.", ",-139."), "inside the box"),
         ("999 for a missing place", missing + "a,2021-03-01T09:00:00Z,999,999\n", "latitude"),
     ):
-        yield Mistake(f"check-ins: {name}", partial(_timed, text), "prior.checkins", says, SpecificationError)
+        yield Mistake(f"check-ins: {name}", partial(_timed, text, {}), "prior.checkins", says, SpecificationError)
     for key, wrong in {
         "time_format": ("YYYY-MM-DD", "%A %H"),
         "time_zone": ("CET+1", "Tokyo"),
         "missing": (20,),
-        "longitudes": ("0",),
-        "only": ("ann",),
-        "every": ("5", "5m"),
-        "gap": ("1 min",),
     }.items():
-        yield from each("check-ins", f"prior.checkins.{key}", lambda v, k=key: _timed(TIMED, **{k: v}), *wrong)
+        yield from each("check-ins", f"files.{key}", lambda v, k=key: _timed(TIMED, {k: v}), *wrong)
+    for key, wrong in {"only": ("ann",), "every": ("5", "5m"), "gap": ("1 min",), "user": (True, "", "ann")}.items():
+        path = "prior.checkins" if key == "user" else f"prior.checkins.{key}"
+        yield from each("check-ins", path, lambda v, k=key: _timed(TIMED, {}, **{k: v}), *wrong)
     for name, text, says in (
         ("no header lines", PLT * 9, "line 1"),
-        ("only names", "latitude,longitude,zero,altitude,days,date,time\n" + PLT * 9, "line 2"),
+        ("only names", "latitude,longitude,zero,altitude,days,date,time\n" + PLT * 9, "line 1"),
         ("swapped", "x\n" * 6 + PLT.replace("39.906631,116.385564", "116.385564,39.906631"), "interchanged"),
         ("from a spreadsheet", "x\n" * 6 + PLT.replace(",", ";"), "fields"),
     ):
         yield Mistake(f"trajectory: {name}", partial(_trajectory, text), "prior.plt", says, SpecificationError)
     for name, text, says in (
-        ("a last line with totals", "place,n\nhome,1\nwork,2\npub,3\nTotal,6\n", "row 4"),
+        ("a last line with totals", "place,n\nhome,1\nwork,2\npub,3\nTotal,6\n", "line 5"),
         ("capitals", "place,n\nPub,3\nHome,1\nWork,2\n", "place"),
-        ("a label twice", "place,n\nhome,1\nhome,2\npub,3\n", "row 2"),
-        ("thousands", 'place,n\nhome,"1,234"\nwork,2\npub,3\n', "decimal"),
+        ("a label twice", "place,n\nhome,1\nhome,2\npub,3\n", "line 3"),
+        ("thousands", 'place,n\nhome,"1,234"\nwork,2\npub,3\n', "line 2"),
     ):
         yield _told(f"weights: {name}", "design named.toml", says, {"named.toml": NAMED, "w.csv": text})
     cells = {
-        "cells.toml": WALK.replace("uniform = true", 'csv = { path = "w.csv", column = "n" }'),
+        "cells.toml": WALK.replace("uniform = true", 'csv = { path = "w.csv", column = "n", label = "cell" }'),
         "w.csv": "cell,n\n4,1\n3,1\n2,1\n1,7\n",
     }
     yield _told("weights that number cells from 1", "design cells.toml", "cell", cells)
     files = {"g.toml": WALK, "ages.toml": AGES, "ages.csv": "age\n36\n", "c.csv": "epsilon,cost\n0,3\n1,1\n"}
     two_people, places = "user,state\nann,0\nbob,3\n", "35.6,139.7\n35.7,139.8\n"
     for line, says, more in (
-        ("release g.toml t.csv", "several people", {"t.csv": two_people}),
+        ("release g.toml t.csv", "release.user", {"t.csv": two_people}),
         ("release g.toml t.csv", "line 3", {"t.csv": "state\n1\n4\n"}),
-        ("release g.toml t.csv", "line 1", {"t.csv": "0,1,3\n"}),
-        ("release g.toml t.csv -o o --truth o/t", "--truth", {"t.csv": "0\n"}),
+        ("release g.toml t.csv", "column of states", {"t.csv": "0,1,3\n"}),
+        ("release g.toml t.csv -o o --truth o/t", "--truth", {"t.csv": "state\n0\n"}),
         ("design ages.toml", "mechdesign table", {}),
         ("table g.toml ages.csv", "mechdesign design", {}),
         ("table ages.csv ages.toml", "ages.csv", {}),
@@ -700,14 +698,14 @@ def with_files_of_ones_own() -> Iterator[Mistake]:
         ("table ages.toml t.csv", "line 2", {"t.csv": "age\n36 years\n"}),
         ("table ages.toml ages.csv --ledger ages.csv", "not a ledger", {}),
         ("audit chain.csv --distance haversine --points p.csv", "--spec", {"p.csv": places}),
-        ("audit p.csv --distance hamming", "found 100;", {"p.csv": "75,25\n25,75\n"}),
+        ("audit p.csv --distance hamming", "Divide percentages", {"p.csv": "75,25\n25,75\n"}),
     ):
         yield _told(f"mechdesign {line} {more or ''}", line, says, {**files, **more})
 
 
-def _timed(text: str, **keys: object) -> object:
-    columns = {"path": _bad(text), "time": "time", **keys}
-    tables = {**BASE, "domain": {"grid": BOX}, "prior": {"checkins": columns, "smoothing": 1}}
+def _timed(text: str, files: dict[str, object], **keys: object) -> object:
+    columns = {"path": _bad(text), "user": "user", "time": "time", **keys}
+    tables = {**BASE, "files": files, "domain": {"grid": BOX}, "prior": {"checkins": columns, "smoothing": 1}}
     if "gap" in keys:
         columns["every"] = "5 min"
     return _design(tables)

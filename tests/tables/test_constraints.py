@@ -389,7 +389,7 @@ def test_contradictions_against_enumeration(constraints) -> None:
             for counts in itertools.product(range(4), repeat=4)
         )
 
-    guilty = find_contradiction(as_constraints(constraints, 4), 4)
+    guilty = find_contradiction(as_constraints(constraints, Domain({"x": range(4)})), 4)
     assert possible(constraints) == (not guilty)
     chosen = [constraints[index] for index in guilty]
     assert not guilty or not possible(chosen)

@@ -148,7 +148,7 @@ def test_labels_that_do_not_fit_are_refused():
         (wrong(Series([5, 0.5, 9], list("abc")), kinds), "counts[2]", "not a count"),
         (wrong(Series([5.0, np.nan, 9.0], list("abc")), kinds), "counts[2]", "not a count"),
         (wrong(Series(["5", "1", "9"], list("abc")), kinds), "counts", "must be"),
-        (wrong(Series([True, False, True], list("abc")), kinds), "counts", "type bool"),
+        (wrong(Series([True, False, True], list("abc")), kinds), "counts[0]", "truth value"),
         (wrong(np.array([5, 1, 9], dtype=object), kinds), "counts", "astype"),
         (wrong(masked), "counts", "masked"),
         (wrong(SimpleNamespace(toarray=RIGHT.copy, __array__=RIGHT.copy)), "counts", "toarray()"),

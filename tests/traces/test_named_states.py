@@ -126,7 +126,7 @@ def test_the_command_releases_named_states(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     Path("town.toml").write_text(SPEC)
     np.savetxt("chain.csv", CHAIN.matrix, delimiter=",")
-    Path("true.csv").write_text("0\n1\n0\n")
+    Path("true.csv").write_text("state\n0\n1\n0\n")
     done = CliRunner().invoke(main, ["release", "town.toml", "true.csv", "-o", "out"])
     assert done.exit_code == 0, done.output
     assert "no repair adds edges" in done.stderr

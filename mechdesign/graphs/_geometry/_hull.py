@@ -23,8 +23,9 @@ from scipy.spatial import ConvexHull, QhullError, cKDTree
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Flags, Floats, Integers, as_floats, read_only, require
-from mechdesign.base._check import as_generator, as_integer, require_unmasked
+from mechdesign.base._check import as_generator, as_integer
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 from mechdesign.model._domain import Domain
 from mechdesign.model.distances import refuse_distances
 
@@ -388,14 +389,7 @@ def as_points(points: Domain | ArrayLike, path: str = "points") -> Floats:
 
 def as_vectors(values: ArrayLike, path: str, d: int) -> Floats:
     """Return vectors as float64 of shape (…, d); raise `InputError` unless all coordinates are finite."""
-    require_unmasked(values, path)
-    try:
-        raw = np.asarray(values)
-        if raw.dtype.kind == "c":
-            raise TypeError(f"an array of {raw.dtype} was given")
-        vectors = raw.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(path, f"is not an array of real numbers ({error})", bound=f"(…, {d})") from error
+    vectors: Floats = named(values, path, dtype=np.float64)
     if vectors.ndim == 0 or vectors.shape[-1] != d:
         raise InputError(path, "has the wrong shape", value=vectors.shape, bound=f"(…, {d})")
     require(np.isfinite(vectors), vectors, path, "a finite number")

@@ -14,6 +14,7 @@ from mechdesign.base._check import as_list, require_kind, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import named
 from mechdesign.tables._domain import Domain
+from mechdesign.tables._values import in_order_of_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +41,11 @@ class Constraint:
         return hash((self.known, self.counted.tobytes()))
 
 
-def as_constraints(given: Iterable[object], size: int) -> tuple[Constraint, ...]:
+def as_constraints(given: Iterable[object], domain: Domain) -> tuple[Constraint, ...]:
     """Return constraints, each given as a 0/1 array over the values, a pair (array, known count) or a `Constraint`."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError("constraints", "is not a list", value=given, bound="0/1 arrays, or pairs (array, count)")
-    return tuple(_constraint(entry, size, f"constraints[{index}]") for index, entry in enumerate(given))
+    return tuple(_constraint(entry, domain, f"constraints[{index}]") for index, entry in enumerate(given))
 
 
 def kinds_of(constraints: Sequence[Constraint], size: int, *, null: bool = False) -> tuple[Integers, Flags]:
@@ -103,7 +104,8 @@ def marginal_constraints(
     return list(zip(arrays, known.ravel().tolist(), strict=True))
 
 
-def _constraint(entry: object, size: int, path: str) -> Constraint:
+def _constraint(entry: object, domain: Domain, path: str) -> Constraint:
+    size = domain.size
     if isinstance(entry, Constraint):
         entry = (entry.counted, entry.known)
     known: int | None = None
@@ -113,7 +115,7 @@ def _constraint(entry: object, size: int, path: str) -> Constraint:
         known = None if answer is None else _check_count(answer, path)
     require_unmasked(entry, path)
     try:
-        array = np.asarray(entry)
+        array = np.asarray(in_order_of_values(domain, entry, path))
     except ValueError as error:
         raise InputError(path, f"is not an array ({error})", bound=f"0/1 of shape ({size},)") from error
     if array.shape != (size,):

@@ -26,6 +26,7 @@ from mechdesign.tables._policies._graphs import (
     find_largest,
     select_one_per_pair,
 )
+from mechdesign.tables._values import in_order_of_values
 
 
 class Line(NamedTuple):
@@ -335,8 +336,8 @@ class AttributeGraph(LinesGraph):
 
 
 def block_numbers(domain: Domain, labels: ArrayLike, path: str = "labels") -> Integers:
-    """Return the index of each value's block, int64 of shape (|T|,), from the label of its block."""
-    numbers = label_numbers(labels, path)
+    """Return the index of each value's block, int64 of shape (|T|,), from the label of its block; names travel."""
+    numbers = label_numbers(in_order_of_values(domain, labels, path), path)
     if len(numbers) != domain.size:
         raise InputError(
             path, "have the wrong length", value=len(numbers), bound=f"one for each of {domain.size} values"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -25,7 +26,7 @@ from mechdesign.tables._query import Query, Question, Way
 from mechdesign.tables._records import Records
 from mechdesign.tables._release import Release
 from mechdesign.tables._sensitivity._sensitivity import find_attribute, of_counts, of_sum
-from mechdesign.tables._values import as_labels, value_labels
+from mechdesign.tables._values import as_labels, in_order_of_values, value_labels
 from mechdesign.tables._workload import COMPARED, MatrixQueries, Workload, identity
 
 # The largest number of labels and answers of a histogram; together they would take 2 GiB.
@@ -45,8 +46,8 @@ class Histogram(Query[Release]):
     are exact.
 
     Attributes:
-        partition: the block of each value, strings or numbers of shape (|T|,). By default each value is counted
-            separately.
+        partition: the block of each value, strings or numbers of shape (|T|,); a series is matched by its index. By
+            default each value is counted separately.
 
     Raises:
         InputError: The partition is not a list of labels.
@@ -67,13 +68,13 @@ class Histogram(Query[Release]):
         given = self.partition
         if given is not None:
             label_numbers(given, "partition")
-            # A copy is stored, so later changes to the caller's array have no effect.
+            # A copy is stored, so later changes to the caller's array have no effect; a series keeps its names.
             if isinstance(given, Set | Mapping):
                 problem = "is not a list of labels: it has no order"
                 raise InputError(
                     "partition", problem, value=type(given).__name__, bound="one label for each value, in order"
                 )
-            kept = given.copy() if isinstance(given, np.ndarray) else tuple(given)  # type: ignore[arg-type]
+            kept = copy.deepcopy(given) if hasattr(given, "__array__") else tuple(given)  # type: ignore[arg-type]
             object.__setattr__(self, "partition", kept)
 
     def ask(self, policy: Policy) -> Question:
@@ -88,7 +89,8 @@ class Histogram(Query[Release]):
         Raises:
             InputError: The partition does not fit the domain.
         """
-        domain, partition = policy.domain, self.partition
+        domain = policy.domain
+        partition = in_order_of_values(domain, self.partition, "partition")
         option = ("independent", "noise on each count")
         if partition is None:
             return Question(

@@ -15,6 +15,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import as_decimal, exact, float_up, is_flushing, least_float, nearest
+from mechdesign.tables._values import refuse_names
 
 # The sum of the squared differences of two columns must be below 2^62.
 _LARGEST_BITS = 62
@@ -53,6 +54,7 @@ def as_lattice(matrix: Any, size: int, path: str = "query") -> LatticeMatrix:
     Fractions, Decimals and strings in object arrays are converted exactly.
     """
     require_unmasked(matrix, path)
+    refuse_names(matrix, path)
     try:
         array = np.asarray(matrix)
     except ValueError as error:
