@@ -92,14 +92,11 @@ def _descriptor_of(path: Path) -> int | None:
     return None
 
 
-def why_not_own(found: os.stat_result, *, or_root: bool = False) -> str:
-    """Return the reason why others can write to a file or folder; an empty text if they cannot.
-
-    With `or_root` the file may belong to the system administrator, who can write to everything anyway.
-    """
+def why_not_own(found: os.stat_result) -> str:
+    """Return the reason why others can write to a file or folder; an empty text if they cannot."""
     if not hasattr(os, "geteuid"):
         return ""
-    if found.st_uid != os.geteuid() and not (or_root and found.st_uid == 0):
+    if found.st_uid != os.geteuid():
         return "belongs to another user"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return f"is writable by others (mode {stat.S_IMODE(found.st_mode):04o})"
@@ -131,7 +128,7 @@ def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = 
         return file.read()
 
 
-def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = False, follow: bool = True) -> bytes:
+def read_own(path: Path, refuse: Callable[[str], Exception], *, follow: bool = True) -> bytes:
     """Return the content of a file that nobody else can write to.
 
     If others can write to the file, `refuse` creates the error from the reason. `read_regular` may raise further
@@ -139,7 +136,7 @@ def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = 
     """
 
     def require(found: os.stat_result) -> None:
-        if why := why_not_own(found, or_root=or_root):
+        if why := why_not_own(found):
             raise refuse(why)
 
     return read_regular(path, require, follow=follow)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Mapping
+from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from mechdesign.base._errors import InputError
-from mechdesign.cli._arguments import naming_options
-from mechdesign.cli._console import output, say_error, show_spending, wait_option
+from mechdesign.certify._exact import exact_text
+from mechdesign.cli._arguments import matrix_options, naming_options
+from mechdesign.cli._console import at_most, number, output, say_error, say_note, show_spending, table, wait_option
+from mechdesign.cli._correlations import losses, warnings_once
+from mechdesign.data.matrices import Declared
+
+if TYPE_CHECKING:
+    from mechdesign.leakage._entries import TimeStep
+    from mechdesign.leakage.accounting import LedgerSeries
 
 _FILE = click.Path(path_type=Path)
+# Number of steps and of budgets that are shown.
+_STEPS = 40
 
 
 @click.group()
 def ledger() -> None:
-    """Create a ledger of budgets, show it, or check releases against it."""
+    """Create a ledger of budgets, add a series, show it, or check releases against it."""
 
 
 @ledger.command()
@@ -45,14 +58,160 @@ def new(path: Path, epsilon: str | None, rho: str | None, again: bool, wait: flo
     show_spending(made)
 
 
+def _plan_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that describe a plan."""
+    for option in (
+        click.option(
+            "--budgets", metavar="FILE", type=_FILE, help="Plan the budgets of a file of `mechdesign budget`."
+        ),
+        click.option(
+            "--plan",
+            "kind",
+            type=click.Choice(["constant", "allocated"]),
+            help="constant: one budget without an end (Algorithm 7); allocated: Algorithm 8, for --steps.",
+        ),
+        click.option(
+            "--steps", metavar="T", type=click.IntRange(min=1), help="Number of time steps; alone: equal budgets."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@ledger.command()
+@click.argument("path", metavar="LEDGER", type=_FILE)
+@click.option("--alpha", metavar="ALPHA", required=True, help="Largest leakage of each value, in nats.")
+@click.option("--chain", "folder", metavar="DIR", type=_FILE, help="Folder of `mechdesign chain`.")
+@click.option("--backward", metavar="B.csv|none", help="Pr(state before | state now), or none if nobody knows it.")
+@click.option("--forward", metavar="F.csv|none", help="Pr(next state | state now), or none if nobody knows it.")
+@_plan_options
+@click.option(
+    "--history", type=click.Choice(["others", "own"]), required=True,
+    help="Whose data determined the correlation: other people's, or those of the series.",
+)  # fmt: skip
+@matrix_options
+@wait_option
+def series(
+    path: Path,
+    alpha: str,
+    folder: Path | None,
+    backward: str | None,
+    forward: str | None,
+    steps: int | None,
+    kind: str | None,
+    budgets: Path | None,
+    history: Literal["others", "own"],
+    header: Declared,
+    index: Declared,
+    wait: float,
+) -> None:
+    """Promise that no value of LEDGER's series leaks more than ALPHA, given all releases and the correlation.
+
+    A series consists of releases about the same people at time steps, such as months. The ledger then judges the total
+    budget and the leakage of every step. A series without entries may be given anew.
+    """
+    if (folder is None) == (backward is None) or (backward is None) != (forward is None):
+        raise click.UsageError("give --chain DIR, or both --backward and --forward, each a file or none")
+    from mechdesign.leakage.accounting import Ledger
+    from mechdesign.specification._chain_files import FORWARD, BACKWARD, domain_of
+
+    files = {"backward": backward, "forward": forward}
+    if folder is not None:
+        files = {"backward": str(folder / BACKWARD), "forward": str(folder / FORWARD)}
+    matrices = {name: None if file in (None, "none") else Path(file) for name, file in files.items()}
+    opened = Ledger.existing(path, wait)
+    with naming_options({"(alpha|backward|forward|plan|history)": r"--\1"}), warnings_once():
+        before, after = losses(matrices, header, index)
+        made = opened.add_series(
+            alpha=alpha,
+            backward=before,
+            forward=after,
+            plan=_plan(steps, kind, budgets),
+            history=history,
+            domain=None if folder is None else domain_of(folder),
+        )
+    _show_series(made, {})
+    if steps is not None and kind is None and made.planned(0) < made.alpha / steps * Fraction(11, 10):
+        say_note(
+            "this gains less than a tenth over α/T, which needs no assumption: a ledger without a series and with ε = α"
+        )
+    for sentence in made.assumptions:
+        say_note(sentence)
+
+
+@ledger.command()
+@click.argument("path", metavar="LEDGER", type=_FILE)
+@click.argument("none", metavar="[none]", required=False, type=click.Choice(["none"]))
+@_plan_options
+@wait_option
+def plan(
+    path: Path, none: str | None, steps: int | None, kind: str | None, budgets: Path | None, wait: float
+) -> None:
+    """Replace the plan of LEDGER's series, after the latest step with a release; `none`: each release states its ε.
+
+    A step with a release has nothing left under the new plan. --steps 9 gives 9 more steps, next to each other, the
+    largest equal budget under which no leakage exceeds α.
+    """
+    if none is None and (steps, kind, budgets) == (None, None, None):
+        raise click.UsageError("give --steps, --plan, --budgets or none")
+    from mechdesign.leakage.accounting import Ledger
+
+    found = Ledger.existing(path, wait).series
+    if found is None:
+        raise click.UsageError(f"{path} has no series: add one with mechdesign ledger series")
+    with naming_options({"plan": "--plan"}):
+        found.plan = None if none else _plan(steps, kind, budgets)
+    _show_series(found, found.steps)
+
+
+def _plan(steps: int | None, kind: str | None, budgets: Path | None) -> object:
+    """Return the plan of the options, in the form that `Ledger.add_series` accepts."""
+    if budgets is not None:
+        if steps is not None or kind is not None:
+            raise click.UsageError("give either --budgets, or --steps and --plan")
+        from mechdesign.data.budgets import read_budgets
+
+        return read_budgets(budgets).tolist()
+    if (kind == "constant") == (steps is not None) and (kind or steps):
+        raise click.UsageError("give --steps for equal and allocated budgets, and none for --plan constant")
+    return kind if steps is None else (kind or "equal", steps)
+
+
+def _show_series(series: LedgerSeries, steps: Mapping[TimeStep, Fraction]) -> None:
+    """Show the promise, the steps that have entries and the plan."""
+    console = output()
+    console.print(f"series    no value leaks more than α = {exact_text(series.alpha)}; history: {series.history}")
+    if steps:
+        leakage = series.leakage
+        shown = table("step", "ε", "leakage", numbers=("ε", "leakage"))
+        for step in list(steps)[-_STEPS:]:
+            shown.add_row(str(step), number(float(steps[step])), at_most(leakage[step]))
+        console.print(shown)
+    budgets = series.budgets
+    if not budgets:
+        console.print("plan      none: every release states its ε")
+        return
+    alone = f", where α/T is {number(float(series.alpha) / len(budgets))}" if len(budgets) > 1 else ""
+    runs = [f"{len(list(run))} × {number(float(each))}" for each, run in itertools.groupby(budgets)]
+    if series.plan == "constant":
+        runs, alone = [f"{number(float(budgets[0]))} at every step, without an end"], ""
+    more = f" and {len(runs) - _STEPS} more" if len(runs) > _STEPS else ""
+    console.print(f"plan      ε = {', '.join(runs[:_STEPS])}{more}{alone}", soft_wrap=True)
+
+
 @ledger.command()
 @click.argument("path", metavar="LEDGER", type=_FILE)
 def show(path: Path) -> None:
-    """Show the spending under each policy, and the remaining budget."""
+    """Show the spending under each policy, the remaining budget, and the leakages of a series."""
     from mechdesign.leakage.accounting import Ledger
 
-    for line in str(Ledger.existing(path)).splitlines():
+    opened = Ledger.existing(path)
+    for line in str(opened).splitlines():
         output().print(line, soft_wrap=True, markup=False)
+    if (found := opened.series) is not None:
+        _show_series(found, found.steps)
+        for sentence in found.assumptions:
+            say_note(sentence)
 
 
 @ledger.command()

@@ -35,7 +35,7 @@ from mechdesign.leakage._entries import APART, Entry, PolicyTotals, TimeStep, To
 from mechdesign.leakage._judgement import Asked, judge
 from mechdesign.leakage._ledger_file import NUMBER, read_ledger, write_ledger
 from mechdesign.leakage._partition import Partition
-from mechdesign.leakage._promises import promises
+from mechdesign.leakage._promises import assumptions, promises
 from mechdesign.leakage._series import Contents, Series, as_step, place_of
 from mechdesign.leakage._upwards import as_float
 
@@ -610,6 +610,16 @@ class LedgerSeries:
     @plan.setter
     def plan(self, plan: Any) -> None:
         self._ledger._replan(plan)
+
+    @property
+    def budgets(self) -> tuple[Fraction, ...]:
+        """The exact planned budgets, one for a constant plan; empty without a plan."""
+        return self._now[1].plan.budgets
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences about what the limit α assumes."""
+        return assumptions(self._now[1])
 
     def planned(self, step: TimeStep, part: tuple[str, str] | None = None) -> Fraction | None:
         """Return what is left of the planned budget of a time step; α and the total budget are still judged.
