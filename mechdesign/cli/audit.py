@@ -74,9 +74,7 @@ _PLACED = {
 @click.option(
     "--spec", metavar="SPEC.toml", type=_FILE, help="Take secrets, prior, cost and requirement from this file."
 )
-@click.option(
-    "--points", metavar="P.csv", type=_FILE, help="The places of the secrets, one per line, without a header."
-)
+@click.option("--points", metavar="P.csv", type=_FILE, help="The places of the secrets: a matrix with one per line.")
 @click.option("--epsilon", metavar="ε", help="The claimed ε, an exact number: the exit code is 1 if it does not hold.")
 @click.option(
     "--prior", "prior_file", metavar="FILE.csv", type=_FILE,
