@@ -170,7 +170,9 @@ def is_public(name: str) -> bool:
     parts = name.split(".")[1:]
     if any(part.startswith("_") for part in parts) or parts[:1] in (["cli"], ["base"]):
         return False
-    return parts != ["runs"] and parts[:2] != ["specification", "examples"] and not (parts[:1] == ["data"] and parts[1:])
+    if parts[:1] == ["data"]:
+        return len(parts) == 1
+    return parts != ["runs"] and parts[:2] != ["specification", "examples"]
 
 
 def is_upward(source: str, target: str, floors: list[list[str]]) -> bool:
