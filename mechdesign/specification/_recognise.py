@@ -464,7 +464,9 @@ def _names(header: Iterable[str], words: str, beside: str = _BESIDE_NAMES) -> li
 def _forms(sample: Sequence[str]) -> Iterable[str]:
     """Return the forms of times that a sample may have."""
     if not all(map(_is_number, sample)):
-        return _PATTERNS
+        # A pattern is compiled only if all its signs occur.
+        signs = set("".join(sample))
+        return (form for form in _PATTERNS if signs.issuperset(re.sub("%.", "", form)))
     lengths = {len(text.strip()) for text in sample}
     return (*UNITS, *(form for length, form in _DIGITS.items() if lengths == {length}))
 
