@@ -86,10 +86,6 @@ class Names:
             raise InputError(path, problem, bound="a label in its exact spelling")
         return int(text)
 
-    def find_in_python(self, name: int | str, path: str) -> int:
-        """Return the position of a member given in Python: integers are positions, and strings are labels."""
-        return self.find(name, path) if isinstance(name, str) else self.find_position(name, path)
-
     def find_position(self, number: int, path: str) -> int:
         """Return a position; raise `InputError` at `path` if it is out of range."""
         if not 0 <= number < len(self.places):
