@@ -123,21 +123,21 @@ def recognise(path: Path, asked: Asked) -> Found:
         if name in asked and "places" not in asked:
             raise InputError(f"--{name}", "is for a table of places", bound="a column", remedy="name it: --places FILE")
     layout = Layout(**{name: value for name, value in asked.items() if name in LAYOUT})
+    how = {name: f"given by {_option(name)}" for name in asked}
     if path.is_dir():
         for name in sorted(asked.keys() - {"missing"}):
             raise InputError(_option(name), "is for tables, not for a folder of trajectories", bound="no option")
         movement = read_trajectories(path, layout.missing)
-        return Found(path, movement.traces, layout, notes=(movement.note,) if movement.note else ())
-    return _Search(path, asked, layout).found()
+        return Found(path, movement.traces, layout, how=how, notes=(movement.note,) if movement.note else ())
+    return _Search(path, asked, layout, how).found()
 
 
 class _Search:
     """The search through one table: what is known so far, and how."""
 
-    def __init__(self, path: Path, asked: Asked, layout: Layout) -> None:
-        self.path, self.asked, self.layout = path, asked, layout
+    def __init__(self, path: Path, asked: Asked, layout: Layout, how: dict[str, str]) -> None:
+        self.path, self.asked, self.layout, self.how = path, asked, layout, how
         self.columns: dict[str, str] = {}
-        self.how = {name: f"given by {_option(name)}" for name in asked}
         self.notes: list[str] = []
 
     def found(self) -> Found:
