@@ -347,9 +347,8 @@ def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
         where = f"{path}, line {line}"
         if len(ends) != 2:
             raise InputError(where, "is not an edge", value=len(ends), bound="two secrets, separated by a comma")
-        pairs.append(tuple(names.find_text(end, where) for end in ends))
-    with withholding_values():
-        return from_edges(len(labels), pairs)
+        pairs.append(names.find_pair(ends[0], ends[1], where))
+    return from_edges(len(labels), pairs)
 
 
 def _audit_to_json(found: Audit, stated: str | None, optimum: bool) -> dict[str, Any]:

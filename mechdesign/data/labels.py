@@ -86,6 +86,13 @@ class Names:
             raise InputError(path, problem, bound="a label in its exact spelling")
         return int(text)
 
+    def find_pair(self, first: str, second: str, path: str) -> tuple[int, int]:
+        """Return the positions of two members named in a text, as `find_text` does; they must differ."""
+        pair = self.find_text(first, path), self.find_text(second, path)
+        if pair[0] == pair[1]:
+            raise InputError(path, "is a self-loop", bound="an edge between two secrets", remedy="leave it out")
+        return pair
+
     def find_position(self, number: int, path: str) -> int:
         """Return a position; raise `InputError` at `path` if it is out of range."""
         if not 0 <= number < len(self.places):

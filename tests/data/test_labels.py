@@ -99,6 +99,13 @@ def test_other_texts_in_a_file_are_refused_and_not_shown(names, text, words):
     assert caught.value.value is None
 
 
+def test_the_ends_of_an_edge_differ():
+    assert PLAIN.find_pair("pub", "0", "line 2") == (2, 0)
+    for wrong in (("pub", "2"), ("0", "0"), ("pub", "bar")):
+        with pytest.raises(InputError, match=r"^line 2: is (a self-loop|not a secret)"):
+            PLAIN.find_pair(*wrong, "line 2")
+
+
 def test_labels_that_are_the_same_once_letters_are_joined_are_refused():
     with pytest.raises(InputError, match=r"labels\[2\]: repeats labels\[0\]"):
         Names.of(["\u00e9", "B", "e\u0301"])
