@@ -163,10 +163,15 @@ def named_module(argument: ast.expr) -> str:
 
 
 def is_public(name: str) -> bool:
-    """Return whether users may import a module: no part of its name is private, and it is not a command or example."""
+    """Return whether users may import a module: no part of its name is private, and it is not a command or example.
+
+    The files of `data` are private, too: its face exports their public names.
+    """
     parts = name.split(".")[1:]
     if any(part.startswith("_") for part in parts) or parts[:1] in (["cli"], ["base"]):
         return False
+    if parts[:1] == ["data"]:
+        return len(parts) == 1
     return parts != ["runs"] and parts[:2] != ["specification", "examples"]
 
 

@@ -337,10 +337,11 @@ def _plain(value: Any, place: str, dtype: DTypeLike | None) -> NDArray[Any]:
     if dtype is object:
         return array
     if array.dtype.kind not in "biuf":
+        remedy = "convert it with astype(float); data.read_matrix(frame, index=True) takes names from a first column"
         raise InputError(
             place,
             f"holds {array.dtype}",
             bound="an array of real numbers",
-            remedy="convert it with astype(float); data.read_matrix(frame, index=True) takes names from a first column",
+            remedy=remedy if array.dtype.kind == "O" else "",
         )
     return array if dtype is None else array.astype(dtype, copy=False)

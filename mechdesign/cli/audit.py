@@ -74,9 +74,7 @@ _PLACED = {
 @click.option(
     "--spec", metavar="SPEC.toml", type=_FILE, help="Take secrets, prior, cost and requirement from this file."
 )
-@click.option(
-    "--points", metavar="P.csv", type=_FILE, help="The places of the secrets, one per line, without a header."
-)
+@click.option("--points", metavar="P.csv", type=_FILE, help="The places of the secrets: a matrix with one per line.")
 @click.option("--epsilon", metavar="ε", help="The claimed ε, an exact number: the exit code is 1 if it does not hold.")
 @click.option(
     "--prior", "prior_file", metavar="FILE.csv", type=_FILE,
@@ -349,9 +347,8 @@ def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
         where = f"{path}, line {line}"
         if len(ends) != 2:
             raise InputError(where, "is not an edge", value=len(ends), bound="two secrets, separated by a comma")
-        pairs.append(tuple(names.find_text(end, where) for end in ends))
-    with withholding_values():
-        return from_edges(len(labels), pairs)
+        pairs.append(names.find_pair(ends[0], ends[1], where))
+    return from_edges(len(labels), pairs)
 
 
 def _audit_to_json(found: Audit, stated: str | None, optimum: bool) -> dict[str, Any]:

@@ -61,8 +61,9 @@ class _ReleaseUnlessNamed(click.Group):
 def release_tables() -> None:
     """Release counts, distributions, ranges or clusters of a table under a policy; or plan a release without data.
 
-    SPEC.toml gives the possible values of a record ([domain]) and the pairs that must not be distinguished ([policy]).
-    SPEC.toml also gives the queries and their budget ([release]), and the ledger ([ledger]).
+    SPEC.toml gives the possible values of a record ([domain]), the column of people ([table]), and the pairs that must
+    not be distinguished ([policy]). SPEC.toml also gives the queries and their budget ([release]), and the ledger
+    ([ledger]).
     """
 
 
@@ -104,9 +105,10 @@ def release(
     """Release the queries of SPEC.toml on TABLE.csv, which has a header and one record per line.
 
     DIR may be published: answers.csv, release.json and report.html depend on the table only through the noisy answers.
-    The ledger is charged before any noise is drawn. If the budget of the ledger would be exceeded, nothing is released
-    and the exit code is 2. Errors that do not depend on the table, such as a wrong DIR, are raised before the charge.
-    Answers are written immediately, and the report last.
+    The rows of each person are counted, and then the ledger is charged what a person loses, before any noise is drawn.
+    If the budget of the ledger would be exceeded, nothing is released and the exit code is 2. Errors that do not depend
+    on the table, such as a wrong DIR, are raised before the charge. Answers are written immediately, and the report
+    last.
 
     Publish one release of a table: each further release adds its budget, even if it replaces the files of another
     release. So --overwrite is required to replace a release in DIR, but not to replace a rehearsal.

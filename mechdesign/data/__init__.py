@@ -1,9 +1,7 @@
 """Read files of movement, matrices and budgets into checked arrays.
 
-This package reads check-ins, GPS traces, matrices, transition chains, budgets and maps. The package detects the
-encoding, the delimiter and the decimal mark of each text file. Rows that cannot be read are counted and reported.
-Errors name file, line and column, but never show the content of a cell. The package imports `model`, `certify` and
-`base`.
+This package reads check-ins, GPS traces, matrices and budgets. Each file is read as its layout is declared. Errors name
+file, line and column, but never show the content of a cell. The package imports `model`, `certify` and `base`.
 """
 
 from mechdesign.base import _lazy

@@ -86,9 +86,12 @@ class Names:
             raise InputError(path, problem, bound="a label in its exact spelling")
         return int(text)
 
-    def find_in_python(self, name: int | str, path: str) -> int:
-        """Return the position of a member given in Python: integers are positions, and strings are labels."""
-        return self.find(name, path) if isinstance(name, str) else self.find_position(name, path)
+    def find_pair(self, first: str, second: str, path: str) -> tuple[int, int]:
+        """Return the positions of two members named in a text, as `find_text` does; they must differ."""
+        pair = self.find_text(first, path), self.find_text(second, path)
+        if pair[0] == pair[1]:
+            raise InputError(path, "is a self-loop", bound="an edge between two secrets", remedy="leave it out")
+        return pair
 
     def find_position(self, number: int, path: str) -> int:
         """Return a position; raise `InputError` at `path` if it is out of range."""

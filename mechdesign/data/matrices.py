@@ -109,13 +109,16 @@ def read_any_matrix(
     path: Path, header: Declared = None, index: Declared = None, layout: Layout = FIXED
 ) -> Floats | Named | sparse.csr_array:
     """Read a matrix as `read_dense` does, but leave a sparse matrix sparse."""
-    binary = path.suffix.lower() in (".npy", ".npz")
+    suffix = path.suffix.lower()
+    binary = suffix in (".npy", ".npz")
     for key, declared in (("header", header), ("index", index)):
         if declared is not None and not isinstance(declared, bool) and declared != "ignore":
             raise InputError(key, "is not known", value=declared, bound='true, false or "ignore"')
         # The options of a command hold for all its files.
         if declared and binary and layout.declared:
             raise InputError(key, f"is declared, but {path} has no names", bound="a CSV", remedy="remove the key")
+    if suffix == ".parquet":
+        raise InputError(str(path), "is a table, and not a matrix", bound="a CSV of numbers, .npy or .npz")
     return _read_binary(path) if binary else _read_text(path, header, index, layout)
 
 
@@ -124,14 +127,25 @@ def match_names(
 ) -> NDArray[Any]:
     """Return a matrix of a file with its names in the order of labels, as `mechdesign.base._names.named` does.
 
-    An error shows labels, but no name that is none.
+    Names 0, 1, … are labels if they are the labels in order, or if only some of them are labels, which is refused. An
+    error shows labels, but no name that is none.
     """
     try:
-        return (found if isinstance(found, Named) else Named(found)).arranged(place, rows, columns)
+        if not isinstance(found, Named):
+            return found
+        names = (_texts(names, labels or ()) for names, labels in ((found.rows, rows), (found.columns, columns)))
+        return Named(found.values, *names).arranged(place, rows, columns)
     except InputError as error:
         known = error.value if error.value in {*(rows or ()), *(columns or ())} else None
         remedy = 'correct the names, or skip them where the order is right: header = "ignore", index = "ignore"'
         raise InputError(error.path, error.problem, value=known, bound=error.bound, remedy=remedy) from None
+
+
+def _texts(names: Sequence[Hashable], labels: Sequence[Hashable]) -> Sequence[Hashable]:
+    """Return positions as texts if these are the labels in order, or if only some of them are labels."""
+    texts, known = tuple(map(str, names)), set(labels)
+    some = not known.isdisjoint(texts) and known != set(texts)
+    return texts if some or texts == tuple(labels) else names
 
 
 def _read_text(path: Path, header: Declared, index: Declared, layout: Layout) -> Floats | Named:

@@ -424,11 +424,11 @@ def _of_parquet(path: Path, wanted: list[str] | None, layout: Layout) -> Table:
                 raise InputError(str(path), "unpacks to too much", bound=f"at most {limit} bytes")
             others = tuple(name for name in file.schema_arrow.names if name not in names)
             columns = file.read(columns=names, use_threads=False)
-    except arrow.ArrowException as error:
+            return _of_object(columns, names, str(path), Table(str(path), {}, None, layout, others))
+    except (arrow.ArrowException, OSError, UnicodeError, MemoryError) as error:
         # The message of this error may quote the content of the file.
         problem = f"is not a readable Parquet table ({type(error).__name__})"
         raise InputError(str(path), problem, bound="a Parquet file") from None
-    return _of_object(columns, names, str(path), Table(str(path), {}, None, layout, others))
 
 
 def _of_object(source: Any, wanted: list[str] | None, name: str, table: Table) -> Table:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from mechdesign.base._arrays import Integers, as_labels
-from mechdesign.base._check import as_integer, rename_path, require_unmasked
+from mechdesign.base._check import as_integer, rename_path
 from mechdesign.base._errors import InputError, InputWarning
 from mechdesign.base._names import named
 from mechdesign.base._warnings import warn
@@ -324,11 +324,7 @@ def from_edges(n: int, edges: ArrayLike) -> nx.Graph:
     [(0, 2)]
     """
     n = as_integer(n, "n", 1)
-    require_unmasked(edges, "edges")
-    try:
-        pairs = np.asarray(edges)
-    except ValueError as error:
-        raise InputError("edges", f"are not pairs of indices ({error})", bound="integers of shape (k, 2)") from error
+    pairs = named(edges, "edges", dtype=object)
     if pairs.size == 0:
         return _nodes(n)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":

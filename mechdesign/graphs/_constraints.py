@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_integer, require_unmasked
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 from mechdesign.certify._exact import exact
 from mechdesign.model._components import label_components, members
 from mechdesign.model._graph_nodes import check_graph
@@ -223,17 +224,14 @@ def as_node(graph: nx.Graph, node: int, path: str = "node") -> int:
 
 def _support(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
     """Return the nodes of the support, sorted and without repetition."""
-    bound = "at least one node, of shape (k,)"
     # NumPy treats sets and generators as single objects: convert them to lists.
     plain = isinstance(support, Iterable) and not isinstance(support, Sequence | np.ndarray)
     listed = list(support) if plain else support  # type: ignore[arg-type]
-    require_unmasked(listed, "support")
-    try:
-        found = np.asarray(listed)
-    except ValueError as error:
-        raise InputError("support", "is not a list of nodes", value=support, bound=bound) from error
+    found = named(listed, "support", dtype=object)
     if found.ndim != 1 or found.size == 0:
-        raise InputError("support", "is not a list of nodes", value=found.shape, bound=bound)
+        raise InputError(
+            "support", "is not a list of nodes", value=found.shape, bound="at least one node, of shape (k,)"
+        )
     if found.dtype.kind not in "iu":
         remedy = "use numpy.flatnonzero on a mask" if found.dtype.kind == "b" else ""
         raise InputError("support", f"has the type {found.dtype}", bound="node numbers", remedy=remedy)

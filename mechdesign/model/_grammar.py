@@ -85,14 +85,6 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         raise InputError("", problem, bound=f"given by exactly one of {', '.join(names)}")
 
 
-Delimiter = Annotated[str | None, says("the character between columns; detected by default.")]
-DecimalSign = Annotated[Literal[".", ","] | None, says('the decimal separator, "." or ","; detected by default.')]
-Encoding = Annotated[
-    str | None,
-    says('the encoding, such as "windows-1252"; by default UTF-8, or UTF-16 if the file has its byte order mark.'),
-]
-
-
 class FilesTable(Table, frozen=True):
     """The layout of all data files of a specification, and of the file that is given to `table` or `release`.
 

@@ -318,7 +318,7 @@ def table_headline(release: Release) -> Headline:
     rows = described.rows_per_person
     if described.epsilon is not None:
         odds = write_odds(float(described.epsilon * rows))
-        other = "a neighbouring one" if rows == 1 else "one with other values in the rows of one person"
+        other = "a neighbouring one" if rows == 1 else "one with neighbouring values in the rows of one person"
         meaning = f"No answer is more than {odds} times as likely under one database as under {other}."
     else:
         meaning = "The guarantee is zero-concentrated differential privacy under the policy."

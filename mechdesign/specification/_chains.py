@@ -222,7 +222,7 @@ def _read(table: ChainTable, source: Source, domain: Domain) -> tuple[MarkovChai
 
 
 def _read_file(name: str, table: ChainTable, source: Source, key: str, domain: Domain) -> MarkovChain:
-    with source.file(table, name) as file:
+    with source.file(table, name, key) as file:
         found = read_dense(file, table.header, table.index, source.layout)
     if np.shape(found) != (domain.size, domain.size):
         raise source.error(

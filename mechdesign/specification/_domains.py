@@ -208,8 +208,13 @@ def _places(table: PlacesFile, source: Source, unit: str) -> Domain:
         _check_size(len(read), source / "path")
         first, second = (read.numbers(name) for name in names[:2])
         labels = read.texts(names[2]) if table.label is not None else None
+        lines: dict[str, str] = {}
         for row, label in enumerate(labels or ()):
-            require_plain(label, read.where(row, names[2]))
+            where = read.where(row, names[2])
+            require_plain(label, where)
+            if not label or lines.setdefault(label, where) != where:
+                problem = f"repeats the label in {lines[label]}" if label else "is empty"
+                raise InputError(where, problem, bound="a label of its own for each place")
         if given[0] == "x":
             return Domain.from_points(np.column_stack((first, second)), labels, unit)
         remedy = INTERCHANGED if may_be_interchanged(first, second) else ""

@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar
 
 import networkx as nx
 
-from mechdesign.base._errors import withholding_values
 from mechdesign.base._values import cached_property
 from mechdesign.data.labels import Names, read_matched
 from mechdesign.data.table import read_table
@@ -106,12 +105,9 @@ class Graphs:
         assert given is not None
         with place.file(given) as file:
             columns = read_table(file, [given.source, given.target], place.layout)
-            ends = [
-                [self._names.find_text(text, columns.where(row, name)) for row, text in enumerate(columns.texts(name))]
-                for name in (given.source, given.target)
-            ]
-        with place.keys({"edges": ""}), withholding_values():
-            return graphs.from_edges(self.secrets.size, list(zip(*ends, strict=True)))
+            ends = zip(columns.texts(given.source), columns.texts(given.target), strict=True)
+            pairs = [self._names.find_pair(*pair, columns.where(row)) for row, pair in enumerate(ends)]
+        return graphs.from_edges(self.secrets.size, pairs)
 
     def _neighbours(self, table: GraphTable | GraphPrivacyTable, source: Source) -> nx.Graph:
         near = neighbours(self.secrets, table.neighbours or 0, source / "neighbours")

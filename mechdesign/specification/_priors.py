@@ -141,7 +141,8 @@ def read_traces(table: Checkins | Trajectories, source: Source, sampling: Sampli
         traces = tuple(trace for trace in traces if trace.user == str(table.only))
         if not traces:
             bound = f"one of the {len({trace.user for trace in read.traces})} users in the data"
-            raise source.error("only", "is not a user", value=table.only, bound=bound)
+            remedy = 'write a name with zeros in front as a text, such as "003"' if isinstance(table.only, int) else ""
+            raise source.error("only", "is not a user", value=table.only, bound=bound, remedy=remedy)
     notes: tuple[str, ...] = (f"{source}: {read.note}",) if read.note else ()
     median = median_interval(traces)
     own = sampling_of(table, source)

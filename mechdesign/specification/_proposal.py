@@ -118,7 +118,7 @@ def _files(found: Found) -> Iterator[str]:
         yield "# The layout of the data files."
         yield "[files]"
         for key, value in keys.items():
-            yield _line(key, value, found.how.get(key, "given by an option"))
+            yield _line(key, value, found.how[key])
         yield ""
 
 

@@ -104,21 +104,21 @@ class Source:
             raise error.under(self.path, renamed) from error
 
     @contextmanager
-    def file(self, table: Any, name: str | None = None) -> Iterator[Path]:
+    def file(self, table: Any, name: str | None = None, key: str = "") -> Iterator[Path]:
         """Yield the file `name`, by default the path of the table here; errors about it become errors about its keys.
 
-        Errors about the content of the file become errors about this place.
+        Errors about the content of the file become errors about `key`, by default about this place.
         """
         try:
             yield self.folder / (table.path if name is None else name)
         except SpecificationError:
             raise
         except InputError as error:
-            key, problem, value = "", f"{error.path} {error.problem}", error.value
+            problem, value = f"{error.path} {error.problem}", error.value
             if error.path in table.__struct_fields__:
                 key, problem = error.path, error.problem
             elif error.path == "folder" or isinstance(error.__cause__, OSError):
-                key, problem, value = "path", error.problem, error.value or error.path
+                key, problem, value = key or "path", error.problem, error.value or error.path
             raise self.error(key, problem, value=value, bound=error.bound, remedy=error.remedy) from error
 
 

@@ -39,6 +39,8 @@ _ENCODINGS = ("utf-8", "windows-1252")
 _DELIMITERS = ",;\t|"
 _SAMPLE_ROWS = 100
 _SAMPLE_TIMES = 20
+# A form is tried on all rows if it fits this share of the sample.
+_SHARE_OF_SAMPLE = 0.5
 
 LAYOUT = ("delimiter", "decimal", "encoding", "time_format", "time_zone", "missing")
 """The keys of the layout."""
@@ -121,21 +123,21 @@ def recognise(path: Path, asked: Asked) -> Found:
         if name in asked and "places" not in asked:
             raise InputError(f"--{name}", "is for a table of places", bound="a column", remedy="name it: --places FILE")
     layout = Layout(**{name: value for name, value in asked.items() if name in LAYOUT})
+    how = {name: f"given by {_option(name)}" for name in asked}
     if path.is_dir():
         for name in sorted(asked.keys() - {"missing"}):
             raise InputError(_option(name), "is for tables, not for a folder of trajectories", bound="no option")
         movement = read_trajectories(path, layout.missing)
-        return Found(path, movement.traces, layout, notes=(movement.note,) if movement.note else ())
-    return _Search(path, asked, layout).found()
+        return Found(path, movement.traces, layout, how=how, notes=(movement.note,) if movement.note else ())
+    return _Search(path, asked, layout, how).found()
 
 
 class _Search:
     """The search through one table: what is known so far, and how."""
 
-    def __init__(self, path: Path, asked: Asked, layout: Layout) -> None:
-        self.path, self.asked, self.layout = path, asked, layout
+    def __init__(self, path: Path, asked: Asked, layout: Layout, how: dict[str, str]) -> None:
+        self.path, self.asked, self.layout, self.how = path, asked, layout, how
         self.columns: dict[str, str] = {}
-        self.how = {name: f"given by {_option(name)}" for name in asked}
         self.notes: list[str] = []
 
     def found(self) -> Found:
@@ -391,24 +393,25 @@ class _Search:
             return self.layout.time_format, table.times(column)[0]
         texts = table.texts(column)
         filled = np.array([bool(text.strip()) for text in texts], dtype=bool)
-        instants, bad = table.times(column)
-        if (filled.any() or not texts) and self._fits(bad & filled):
-            return None, instants
         sample = [text for text in texts if text.strip()][:_SAMPLE_TIMES]
+        if not sample:
+            return None if texts else (None, table.times(column)[0])
         small = replace(table, columns={column: sample}, lines=None)
         fits: list[tuple[str, Instants, Flags]] = []
-        zoned = self.layout.time_zone != "UTC"
-        for form in (form for form in _forms(sample) if not (zoned and form.endswith(("UTC", "GMT")))):
+        for form in (None, *_forms(sample, self.layout.time_zone)):
             layout = replace(self.layout, time_format=form)
-            if sample and not _implausible(*replace(small, layout=layout).times(column)).all():
-                instants, bad = replace(table, layout=layout).times(column)
-                bad = _implausible(instants, bad) & filled
-                if self._fits(bad):
-                    fits.append((form, instants, bad))
-        fits = [each for each in fits if each[2].sum() == min(bad.sum() for _, _, bad in fits)]
-        for other, there, worse in fits[1:]:
-            form, here, bad = fits[0]
-            if (differs := filled & ~bad & ~worse & (here.seconds != there.seconds)).any():
+            if _plausible_times(replace(small, layout=layout), column)[1].mean() < _SHARE_OF_SAMPLE:
+                continue
+            instants, good = _plausible_times(replace(table, layout=layout), column)
+            if self._fits(filled & ~good):
+                if form is None:
+                    return None, instants
+                fits.append((form, instants, good))
+        most = max((int(good.sum()) for *_, good in fits), default=0)
+        fits = [each for each in fits if each[2].sum() == most]
+        for other, there, also in fits[1:]:
+            form, here, good = fits[0]
+            if (differs := good & also & (here.seconds != there.seconds)).any():
                 raise InputError(
                     table.where(int(np.argmax(differs)), column),
                     f"may be {form} or {other}",
@@ -461,18 +464,24 @@ def _names(header: Iterable[str], words: str, beside: str = _BESIDE_NAMES) -> li
     ]
 
 
-def _forms(sample: Sequence[str]) -> Iterable[str]:
-    """Return the forms of times that a sample may have."""
-    if not all(map(_is_number, sample)):
-        return _PATTERNS
-    lengths = {len(text.strip()) for text in sample}
-    return (*UNITS, *(form for length, form in _DIGITS.items() if lengths == {length}))
+def _forms(sample: Sequence[str], zone: str) -> Iterable[str]:
+    """Return the forms other than ISO 8601 that a sample of times may have."""
+    if all(map(_is_number, sample)):
+        lengths = {len(text.strip()) for text in sample}
+        return (*UNITS, *(form for length, form in _DIGITS.items() if lengths == {length}))
+    # A pattern is compiled only if all its signs occur; letters that say UTC contradict another zone.
+    signs = set("".join(sample))
+    known = (form for form in _PATTERNS if signs.issuperset(re.sub("%.", "", form)))
+    return (form for form in known if zone == "UTC" or not form.endswith(("UTC", "GMT")))
 
 
-def _implausible(instants: Instants, bad: Flags) -> Flags:
-    """Return which times are none, before 1980, or after the end of the next year."""
-    last = datetime(datetime.now(UTC).year + 2, 1, 1, tzinfo=UTC).timestamp()
-    return bad | (instants.seconds < _FIRST_PLAUSIBLE) | (instants.seconds >= last)
+def _plausible_times(table: Table, column: str) -> tuple[Instants, Flags]:
+    """Return the times of a column, and which of them were read; not in ISO 8601, from 1980 to the end of next year."""
+    instants, bad = table.times(column)
+    if table.layout.time_format is not None:
+        last = datetime(datetime.now(UTC).year + 2, 1, 1, tzinfo=UTC).timestamp()
+        bad = bad | (instants.seconds < _FIRST_PLAUSIBLE) | (instants.seconds >= last)
+    return instants, ~bad
 
 
 def _are_times_of_day(texts: Sequence[str]) -> bool:

@@ -308,8 +308,7 @@ class Specification:
             made = (transition, settings.initial, seed is not None, finished, history)
             return ReleasedTrace(self.title, settings.table.mechanism, tuple(releases), *made)
 
-        name = os.fspath(trace) if isinstance(trace, str | os.PathLike) else "trace"
-        return release_trace(started, steps.states, name, collect, None if charged is None else keep, progress)
+        return release_trace(started, steps, collect, None if charged is None else keep, progress)
 
     def ledger(self, wait: float = WAIT_S) -> Ledger | None:
         """Open the ledger of ``[ledger]``.

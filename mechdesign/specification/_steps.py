@@ -92,6 +92,7 @@ class Steps:
         states: Indices of the states, int64 of shape (steps,).
         times: UTC, datetime64[s] of shape (steps,), or None.
         notes: Sentences about the rows that were left out.
+        where: The place of each state in a file or a table, for errors; empty if states were given by themselves.
 
     >>> Steps(np.array([0, 1]), np.array([0, 60], dtype="datetime64[s]")).interval
     60.0
@@ -100,6 +101,7 @@ class Steps:
     states: Integers
     times: NDArray[np.datetime64] | None = None
     notes: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
 
     def resampled(self, sampling: Sampling) -> Steps:
         """Return the states at even steps, with a note; raise `InputError` without times, or at a longer gap."""
@@ -118,7 +120,8 @@ class Steps:
         if sampling.every is not None:
             times = self.times[0] + np.arange(len(taken)) * np.timedelta64(sampling.every, "s")
         statistics = Resampled(sampling, self.interval, len(self.states), len(np.unique(taken)), 0)
-        return Steps(self.states[taken], times, (*self.notes, str(statistics)))
+        where = tuple(self.where[step] for step in taken.tolist()) if self.where else ()
+        return Steps(self.states[taken], times, (*self.notes, str(statistics)), where)
 
     @property
     def interval(self) -> float | None:
@@ -148,7 +151,8 @@ def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domai
             if rows.any():
                 raise error(int(np.argmax(rows)))
         states = _located(read, form, columns, values, range(len(read)), domain)
-        return Steps(states, None, ("no times are read: steps are in the order of the file",))
+        notes = ("no times are read: steps are in the order of the file",)
+        return Steps(states, None, notes, tuple(map(read.where, range(len(read)))))
     found, left_out = read.times(time), LeftOut(layout.missing)
     kept = left_out.keep(read, [*time_faults(read, time, found[1]), *faults])
     left_out.check()
@@ -158,10 +162,11 @@ def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domai
     if unknown.any():
         many = int(unknown.sum())
         problem = f"leaves the order of {many} steps open: times are equal, and rows neither ascend nor descend"
-        where = read.where(int(order[int(np.argmax(unknown))]), time)
-        raise InputError(where, problem, bound="distinct times, or rows in their order")
+        first = int(order[int(np.argmax(unknown))])
+        raise InputError(read.where(first, time), problem, bound="distinct times, or rows in their order")
     note = Movement((), left_out.counts).note
-    return Steps(states, found[0].seconds[order].astype("datetime64[s]"), (note,) if note else ())
+    times, where = found[0].seconds[order].astype("datetime64[s]"), tuple(map(read.where, order.tolist()))
+    return Steps(states, times, (note,) if note else (), where)
 
 
 def _columns_of(read: Columns, table: ReleaseTable, source: Source) -> tuple[str, list[str]]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_truth
 from mechdesign.base._deadline import Deadline, ProgressCallback
 from mechdesign.base._errors import BudgetExceededError, InputError, SpecificationError
@@ -25,6 +24,7 @@ from mechdesign.specification._document import ARGUMENTS, Document
 from mechdesign.specification._graphs import GraphPrivacyTable
 from mechdesign.specification._policy import ReleaseSettings, SpecifiedPolicy
 from mechdesign.specification._read import Source
+from mechdesign.specification._steps import Steps
 from mechdesign.synthesis._result import Design
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.traces._released import History, ReleasedTrace
@@ -104,8 +104,7 @@ def _is_counted(matrix: Path) -> bool:
 
 def release_trace(
     started: Trace,
-    states: Integers,
-    name: str,
+    steps: Steps,
     collect: Callable[[Sequence[Release], bool], ReleasedTrace],
     keep: Callable[[ReleasedTrace], None] | None,
     progress: ProgressCallback | None,
@@ -115,11 +114,11 @@ def release_trace(
     finished = False
     deadline = Deadline(progress=progress)
     try:
-        for step, state in enumerate(states.tolist()):
-            deadline.tell(f"step {step + 1} of {len(states)}")
+        for step, state in enumerate(steps.states.tolist()):
+            deadline.tell(f"step {step + 1} of {len(steps.states)}")
             # After a step is charged, Ctrl-C waits until the step is stored.
             with deadline.keeping("keeping the steps released so far", at_once=False):
-                releases.append(_step(started, state, f"{name}, step {step}"))
+                releases.append(_step(started, state, steps.where[step] if steps.where else f"trace, step {step}"))
             mechanism = releases[-1].stage.fitted.mechanism
             # An interrupted solver returns its best channel, which is released as the last step.
             if isinstance(mechanism, Design) and mechanism.status is Status.INTERRUPTED:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 from mechdesign.certify._exact import as_decimal, exact, exact_text
 from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
 from mechdesign.mechanisms._discrete import LARGEST_VALUE
@@ -130,7 +130,6 @@ def step_of(weights: Floats) -> Fraction:
 
 def on_lattice(queries: ArrayLike, step: Fraction, size: int | None = None) -> Integers:
     """Return weights as integer multiples of the step, int64 of shape (q, |T|); `size` is |T|, or None if unknown."""
-    require_unmasked(queries, "queries")
     refuse_names(queries, "queries")
     shapes = "(|T|,) or (q, |T|)".replace("|T|", "|T|" if size is None else str(size))
     if isinstance(queries, str):
@@ -142,10 +141,7 @@ def on_lattice(queries: ArrayLike, step: Fraction, size: int | None = None) -> I
             bound=bound,
             remedy="give weights, or a Workload such as prefixes(10)",
         )
-    try:
-        given = np.atleast_2d(np.asarray(queries))
-    except ValueError as error:
-        raise InputError("queries", f"are not an array ({error})", bound=shapes) from error
+    given = np.atleast_2d(named(queries, "queries", dtype=object))
     if given.ndim != 2 or given.size == 0 or size not in (None, given.shape[1]):
         raise InputError("queries", "have the wrong shape", value=np.shape(queries), bound=shapes)
     if given.dtype.kind in "biuf" and max(abs(step.numerator), step.denominator) < 2**53:

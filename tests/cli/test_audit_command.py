@@ -153,6 +153,10 @@ def test_named_distances_are_matched_with_the_labels_of_the_channel() -> None:
             found = audited(channel, distance, "--cost", distance)
             for key in ("epsilon", "cost"):
                 assert found[key] == pytest.approx(wanted[key], rel=1e-12), (channel, distance, key)
+    write("label,x,y\nwork,1,0\npub,9,0\nhome,0,0\ngym,5,0\n", "places.csv")
+    for channel in ("town", "channel.csv"):
+        found = audited(channel, "euclidean", "--points", "places.csv")
+        assert found["epsilon"] == pytest.approx(wanted["epsilon"], rel=1e-12)
     by_labels = audited("channel.csv", "sorted.csv", "--spec", "town.toml")
     assert by_labels["cost"] == pytest.approx(wanted["cost"], rel=1e-12)
     # Names that are skipped leave the positions, which are those of other places.

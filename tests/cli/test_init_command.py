@@ -135,6 +135,19 @@ def test_parquet_is_read() -> None:
     assert proposed().secrets.size >= 6
 
 
+def test_a_folder_of_trajectories_is_read() -> None:
+    rows = [f"{a:.6f},{o:.6f},0,492,39744.25,2008-10-23,06:{k:02}:00" for k, (_, a, o, _) in enumerate(ROWS[1:40])]
+    write(
+        "\n".join([*["header"] * 6, *rows, "lost,16.3,0,492,39744.25,2008-10-23,07:00:00"]), "plt/ada/Trajectory/1.plt"
+    )
+    found = well("init", "plt", "--missing", 0.1, "--cells", 9, "-o", "made.toml")
+    assert "1 row is left out: 1 without a place" in flat(found.stderr)
+    text = Path("made.toml").read_text()
+    assert "missing = 0.1  # given by --missing" in text
+    assert "ada" not in text
+    assert proposed().secrets.size >= 6
+
+
 def test_the_box_crosses_the_meridian_of_180_degrees() -> None:
     places = [(-16.8 + index / 1000, 179.99 if index % 3 else -179.99) for index in range(60)]
     _, said = init(places, cells=9)

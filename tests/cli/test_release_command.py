@@ -296,7 +296,7 @@ def test_steps_that_were_charged_are_kept_where_a_later_one_fails() -> None:
     # Nobody moves from the first cell to the last one.
     result = run("release", *write(text, "state\n0\n1\n15\n"))
     assert result.exit_code == 2
-    assert "step 2: cannot be the true state" in result.stderr
+    assert "line 4: cannot be the true state" in result.stderr
     assert "ε = 1 is spent" in result.stderr
     assert _charged() == 1
     assert len(outputs("released-interrupted")) == 2
@@ -357,7 +357,7 @@ TRACES = {
 }
 WRONG = {
     # Who is at 0 cannot be at 15 in one step; smoothing or a δ would help.
-    "far": ("uniform = true", ONE, "t.csv, step 1: cannot be the true state"),
+    "far": ("uniform = true", ONE, "t.csv, line 3: cannot be the true state"),
     "zero": ("uniform = true", f"counts = {[0] * 16}", "prior.counts: are all zero"),
     "mechanism": ("[release]\n", "[release]\nmechanism = 'lq'\n", "release.mechanism: is not known"),
     "transition": ("transition = { neighbours = 8 }", "", "release.transition: is missing"),
@@ -398,7 +398,7 @@ def test_wrong_usage() -> None:
         lines[f"release {name}.toml {'ab.csv' if name == 'labels' else 't.csv'}"] = says
     assert_wrong_usage(lines)
     write_file("state\n1\n", "t.csv")
-    assert_wrong_usage({"release far.toml t.csv": "t.csv, step 0: cannot be the true state"})
+    assert_wrong_usage({"release far.toml t.csv": "t.csv, line 2: cannot be the true state"})
 
 
 def test_steps_that_are_not_optimal_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

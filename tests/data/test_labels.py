@@ -8,6 +8,7 @@ from rows import each_row
 
 from mechdesign.data.labels import Names, read_matched
 from mechdesign.data.table import Layout
+from mechdesign.data.trajectories import find_state
 from mechdesign.errors import InputError
 
 PLAIN = Names.of(["home", "work", "pub"])
@@ -30,7 +31,7 @@ FEW = Names.of(["home", "0", "7"])
 )
 def test_a_text_is_a_label_and_an_integer_a_position(names, name, expected):
     assert names.find(name, "edges[0][0]") == expected
-    assert names.find_in_python(name, "trace[0]") == expected
+    assert find_state(names, name, "trace[0]") == expected
 
 
 @each_row(
@@ -58,10 +59,10 @@ def test_other_names_in_a_specification_are_refused(names, name, words):
 
 
 def test_an_integer_in_python_is_a_position_whatever_the_labels_are():
-    assert [HOUSES.find_in_python(name, "trace[0]") for name in (0, "0", 3, "3")] == [0, 3, 3, 0]
+    assert [find_state(HOUSES, name, "trace[0]") for name in (0, "0", 3, "3")] == [0, 3, 3, 0]
     for wrong in (4, -1, "4"):
         with pytest.raises(InputError, match="is not a secret"):
-            HOUSES.find_in_python(wrong, "trace[0]")
+            find_state(HOUSES, wrong, "trace[0]")
 
 
 def test_a_text_in_a_file_is_a_label_or_a_number():
@@ -96,6 +97,13 @@ def test_other_texts_in_a_file_are_refused_and_not_shown(names, text, words):
     with pytest.raises(InputError, match=rf"^line 1: .*{words}") as caught:
         names.find_text(text, "line 1")
     assert caught.value.value is None
+
+
+def test_the_ends_of_an_edge_differ():
+    assert PLAIN.find_pair("pub", "0", "line 2") == (2, 0)
+    for wrong in (("pub", "2"), ("0", "0"), ("pub", "bar")):
+        with pytest.raises(InputError, match=r"^line 2: is (a self-loop|not a secret)"):
+            PLAIN.find_pair(*wrong, "line 2")
 
 
 def test_labels_that_are_the_same_once_letters_are_joined_are_refused():

@@ -81,6 +81,30 @@ def test_names_are_matched_with_labels_and_errors_show_labels_only():
         assert "work" not in str(caught.value.value)
 
 
+@each_row(
+    ("names", "labels", "first"),
+    [
+        ("0,1,2", "abc", 0.0),
+        ("2,1,0", "abc", 2.0),
+        ("2,1,0", "012", 2.0),
+        ("2,1,0", "210", 0.0),
+        ("0,1,2", "210", "in another order"),
+        ("0,1,2", "123", "no label"),
+        ("1,2,3", "123", 0.0),
+        ("3,1,2", "123", 1.0),
+        ("1,2,3", "abc", "no label"),
+        ("0,1,2", "a1c", "no label"),
+    ],
+)
+def test_numbers_as_names_are_labels_or_positions_and_never_both(names, labels, first):
+    found = read(f"{names}\n0,1,2\n3,4,5\n", header=True)
+    if isinstance(first, str):
+        with pytest.raises(InputError, match=first):
+            match_names(found, "D", None, list(labels))
+    else:
+        assert match_names(found, "D", None, list(labels))[0, 0] == first
+
+
 def test_a_first_line_or_column_that_counts_is_declared():
     for text in ("0,1,2\n1,0,1\n2,1,0\n", "0,1\n0.5,0.5\n", "1\n2\n3\n", "3,4,5\n.1,.2,.7\n", "0,2,1\n.5,.5,0\n"):
         assert read(text).shape == (text.count("\n"), text.split("\n")[0].count(",") + 1)
@@ -228,6 +252,7 @@ def test_arrays_that_are_no_matrix_are_refused():
         "wide.npz": "found (1000000, 1000000)",
         "long.npz": "is too large",
         "junk.npy": "is damaged",
+        "some.parquet": "is a table, and not a matrix",
         "junk.npz": "is damaged",
         "missing.npy": "cannot be opened",
     }.items():

@@ -293,3 +293,18 @@ def test_rows_without_a_header_have_their_lines(tmp_path):
     path = tmp_path / "c.csv"
     path.write_text("1,2\n\n\"'=x\ny\",'s\n")
     assert list(read_rows(path)) == [(1, ["1", "2"]), (2, []), (3, ["=x\ny", "'s"])]
+
+
+def test_damaged_parquet_is_refused(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "c.parquet"
+    parquet.write_table(arrow.table({"user": ["a", "b"] * 50, "lat": [1.0, 2.0] * 50}), path)
+    content, refused = path.read_bytes(), 0
+    for place in range(4, len(content), 7):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :])
+        try:
+            read_table(path, ["user", "lat"])
+        except InputError as error:
+            refused += 1
+            assert error.path.startswith(str(path))
+    assert refused > 50

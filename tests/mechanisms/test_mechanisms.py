@@ -433,7 +433,7 @@ def test_sizes_and_seeds() -> None:
     assert repr(mechanism) == "PlanarIsotropic(epsilon=1, 3 nodes, 3 edges)"
     assert mechanism.density(np.zeros((2, 5, 2)), 0).shape == (2, 5)
     assert mechanism.likelihood(np.zeros((4, 2))).shape == (4, 3)
-    with pytest.raises(InputError, match="z: is not an array"):
+    with pytest.raises(InputError, match="z: holds"):
         mechanism.likelihood("here")
 
 

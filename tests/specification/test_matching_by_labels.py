@@ -139,6 +139,16 @@ def test_other_names_of_matrices_are_refused():
         assert caught.value.path == path, (rows, key, str(caught.value))
 
 
+def test_names_of_costs_are_those_of_secrets_and_answers():
+    answers = "observables.labels = ['yes', 'no']\n"
+    Path("cost.csv").write_text(",no,yes\nwork,1,2\nhome,3,4\n")
+    text = "domain.labels = ['home', 'work']\n" + answers + UNIFORM + METRIC
+    cost = 'cost.matrix = { path = "cost.csv", header = true, index = true }\n'
+    assert parse(text + cost).problem().cost.tolist() == [[4, 3], [2, 1]]
+    with pytest.raises(SpecificationError, match=r"^cost\.matrix: has a name that is no label"):
+        parse((text + cost).replace("'no'", "'never'")).problem()
+
+
 def test_names_may_be_skipped_and_positions_are_no_names():
     write_distances("asked.csv", TOWNS)
     write_distances("sorted.csv", sorted(TOWNS))

@@ -106,6 +106,17 @@ DOMAINS = [
     ("domain.csv = { path = 'none.csv', x = 'x', y = 'y' }", "domain.csv.path", "cannot be opened"),
     ("domain.csv = { path = 'places.csv', x = 'x', y = 'z' }", "domain.csv", "no column 'z'"),
     ("domain.csv = { path = 'places.csv', x = 'x', y = 'y' }", "domain.csv", "line 3, column y"),
+    (
+        "domain.csv = { path = 'names.csv', x = 'x', y = 'y', label = 'l' }",
+        "domain.csv",
+        "line 3, column l repeats the",
+    ),
+    ("domain.csv = { path = 'names.csv', x = 'x', y = 'y', label = 'm' }", "domain.csv", "line 3, column m is empty"),
+    (
+        "domain.csv = { path = 'names.csv', latitude = 'y', longitude = 'x' }",
+        "domain.csv",
+        "line 2, column y is out of",
+    ),
     ("domain.csv = { path = '.', x = 'x', y = 'y' }", "domain.csv.path", "cannot be opened"),
     ("domain = { csv = { path = 'places.csv', latitude = 'x', longitude = 'x' }, unit = 'm' }", "domain.unit"),
 ]
@@ -262,6 +273,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in {
         "places.csv": "x,y\n1,2\n3,four\n",
         "c.csv": CHECKINS,
+        "names.csv": "x,y,l,m\n1,99,a,b\n2,3,a,\n",
         "three.csv": "y\n2\nfour\n1\n",
         "empty.csv": "x\n",
         "blank.csv": "\n",

@@ -173,3 +173,23 @@ def test_float_weights_in_a_specification(tmp_path):
     found = given.release({"x": DATA}, rng=1).release
     assert found.description.step == Fraction(1, 20)
     assert given.plan().taken.error == pytest.approx(found.standard_errors[0])
+
+
+def test_named_weights_in_a_specification_are_matched_with_the_values(tmp_path):
+    rows = np.arange(20.0).reshape(2, 10) / 4
+    for name, order in (("ages", range(10, 20)), ("turned", range(19, 9, -1))):
+        columns = [age - 10 for age in order]
+        lines = [list(order), *rows[:, columns].tolist()]
+        (tmp_path / f"{name}.csv").write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
+    text = (
+        "table.person = false\ndomain.attributes.x = { range = [10, 19] }\npolicy.kind = 'full'\n"
+        'release = { kind = "workload", epsilon = 1, matrix = { path = "ages.csv", header = true } }\n'
+    )
+    data = {"x": np.arange(10, 20)}
+    answers = [
+        parse(each, tmp_path).release(data, rng=1).release.answers for each in (text, text.replace("ages", "turned"))
+    ]
+    assert np.array_equal(*answers)
+    (tmp_path / "ages.csv").write_text((tmp_path / "ages.csv").read_text().replace("10,11", "10,21"))
+    with pytest.raises(InputError, match=r"release\.matrix: .*has a name that is no label"):
+        parse(text, tmp_path).release(data, rng=1)

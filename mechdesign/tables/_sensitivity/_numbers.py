@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats
-from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 from mechdesign.certify._exact import as_decimal, exact, float_up, is_flushing, least_float, nearest
 from mechdesign.tables._values import refuse_names
 
@@ -53,12 +53,8 @@ def as_lattice(matrix: Any, size: int, path: str = "query") -> LatticeMatrix:
     Floats are converted by their exact binary values, or stay floats if the integers would not fit into an int64.
     Fractions, Decimals and strings in object arrays are converted exactly.
     """
-    require_unmasked(matrix, path)
     refuse_names(matrix, path)
-    try:
-        array = np.asarray(matrix)
-    except ValueError as error:
-        raise InputError(path, f"is not an array ({error})", bound=f"shape (q, {size})") from error
+    array = named(matrix, path, dtype=object)
     array = array[None] if array.ndim == 1 else array
     if array.ndim != 2 or array.shape[1] != size or array.shape[0] == 0:
         raise InputError(path, "has the wrong shape", value=np.shape(matrix), bound=f"({size},) or (q, {size})")
