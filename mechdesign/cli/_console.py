@@ -485,6 +485,12 @@ wait_option = click.option(
 )  # fmt: skip
 
 
+no_series_option = click.option(
+    "--no-series", "series", flag_value=False, default=None, type=bool,
+    help="Release outside the series of the ledger, whose limit of the leakage does not count this release.",
+)  # fmt: skip
+
+
 def announce(ledger: Ledger | None, public: Path) -> None:
     """Show the full path of the ledger that will be charged or created, or state that no ledger is charged.
 

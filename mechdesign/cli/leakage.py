@@ -203,6 +203,7 @@ def _write_table(path: Path, columns: dict[str, Floats]) -> None:
 
 @click.command()
 @click.argument("specification", metavar="SPEC.toml", type=_FILE)
+@click.argument("tables", metavar="[TABLE.csv...]", nargs=-1, type=_FILE)
 @click.option("-o", "--output", "folder", metavar="DIR", type=_FILE, default=Path("chain"), show_default=True)
 @click.option("--every", metavar="TIME", help='First resample the data to steps of this length, such as "5 min".')
 @click.option("--gap", metavar="TIME", help="Split the data at longer pauses than this; default: three steps.")
@@ -213,6 +214,7 @@ def _write_table(path: Path, columns: dict[str, Floats]) -> None:
 )
 def chain(
     specification: Path,
+    tables: tuple[Path, ...],
     folder: Path,
     every: str | None,
     gap: str | None,
@@ -227,14 +229,24 @@ def chain(
     Rows of forward.csv are counted from the steps that leave a state, rows of backward.csv from the steps that enter
     it, without smoothing. For a state without such steps, --ends determines the row. `leakage` and `budget` read a row
     of zeros as any row; a release needs --ends stay.
+
+    With a specification of a table, the chain is counted over all values of its domain, from one TABLE.csv for each
+    time step in their order, or from one with the column `step` of [table]. `mechdesign ledger series` reads DIR.
     """
     # Imported late, so that wrong usage is rejected immediately.
+    from mechdesign.specification import _table_specification as table_specification
     from mechdesign.specification._chain_files import chain_files
+    from mechdesign.specification._table_chains import DOMAIN, table_chain_files
 
-    check_folder(folder, lambda entry: entry.name in ("forward.csv", "backward.csv", "states.csv"), "a chain")
-    given = read_specification(specification, None, "release")
+    names = ("forward.csv", "backward.csv", "states.csv", DOMAIN)
+    check_folder(folder, lambda entry: entry.name in names, "a chain")
+    if tables and (every, gap, ends) != (None, None, None):
+        raise click.UsageError("--every, --gap and --ends are for chains of places; the steps of a table are given")
     with warnings_once():
-        files, notes = chain_files(given, every, gap, ends)
+        if tables:
+            files, notes = table_chain_files(table_specification.read(specification), tables)
+        else:
+            files, notes = chain_files(read_specification(specification, None, "release"), every, gap, ends)
     from mechdesign.base._atomic import make_folder, write_file
     from mechdesign.base._files import note_readers
 
@@ -247,8 +259,10 @@ def chain(
         say_note(note)
     output().print(f"{folder}: {', '.join(files)}", soft_wrap=True)
     both = f"{folder}/backward.csv --forward {folder}/forward.csv"
+    kept = f"mechdesign ledger series LEDGER --alpha 1 --chain {folder} --steps 12 --history others"
     show_next(
         {
+            **({kept: "keep this promise in a ledger"} if tables else {}),
             f"mechdesign leakage {both} --epsilon 0.1 --steps 10": "the leakage of releases of these data",
             f"mechdesign budget --alpha 1 --steps 10 --backward {both}": "the ε with which none leaks more than 1",
         }

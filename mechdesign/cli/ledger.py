@@ -113,11 +113,11 @@ def series(
     if (folder is None) == (backward is None) or (backward is None) != (forward is None):
         raise click.UsageError("give --chain DIR, or both --backward and --forward, each a file or none")
     from mechdesign.leakage.accounting import Ledger
-    from mechdesign.specification._chain_files import FORWARD, BACKWARD, domain_of
+    from mechdesign.specification._table_chains import domain_of
 
     files = {"backward": backward, "forward": forward}
     if folder is not None:
-        files = {"backward": str(folder / BACKWARD), "forward": str(folder / FORWARD)}
+        files = {name: str(folder / f"{name}.csv") for name in files}
     matrices = {name: None if file in (None, "none") else Path(file) for name, file in files.items()}
     opened = Ledger.existing(path, wait)
     with naming_options({"(alpha|backward|forward|plan|history)": r"--\1"}), warnings_once():
@@ -131,7 +131,7 @@ def series(
             domain=None if folder is None else domain_of(folder),
         )
     _show_series(made, {})
-    if steps is not None and kind is None and made.planned(0) < made.alpha / steps * Fraction(11, 10):
+    if steps is not None and kind is None and made.budgets[0] < made.alpha / steps * Fraction(11, 10):
         say_note(
             "this gains less than a tenth over α/T, which needs no assumption: a ledger without a series and with ε = α"
         )
@@ -144,9 +144,7 @@ def series(
 @click.argument("none", metavar="[none]", required=False, type=click.Choice(["none"]))
 @_plan_options
 @wait_option
-def plan(
-    path: Path, none: str | None, steps: int | None, kind: str | None, budgets: Path | None, wait: float
-) -> None:
+def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budgets: Path | None, wait: float) -> None:
     """Replace the plan of LEDGER's series, after the latest step with a release; `none`: each release states its ε.
 
     A step with a release has nothing left under the new plan. --steps 9 gives 9 more steps, next to each other, the

@@ -9,7 +9,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -27,6 +27,7 @@ from mechdesign.cli._console import (
     announce,
     describe_gap,
     load_pictures,
+    no_series_option,
     output,
     progress,
     say_note,
@@ -92,6 +93,7 @@ _UNSNAPPED = (
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
 @click.option("--force", is_flag=True, help="Write into a folder that contains other files.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing released trace in DIR.")
+@no_series_option
 def release(
     specification: Path | None,
     trace: Path | None,
@@ -106,6 +108,7 @@ def release(
     as_json: bool,
     force: bool,
     overwrite: bool,
+    series: Literal[False] | None,
 ) -> None:
     """Release a trace under a policy graph, step by step; certify each step, and the guarantee of all steps together.
 
@@ -153,8 +156,9 @@ def release(
             ledger = None if seeded else _open_ledger(given, ledger_file, wait, directory)
             with promising("keeping the steps released so far"):
                 found = given.release(
-                    trace, seed=seed, ledger=ledger, progress=live, keep=folders.keep, own_history=own_history
-                )
+                    trace, seed=seed, ledger=ledger, progress=live, keep=folders.keep, own_history=own_history,
+                    series=series,
+                )  # fmt: skip
             live(Progress("adding up and drawing", time.perf_counter() - started))
             folders = folders.save(found, states)
     if as_json:

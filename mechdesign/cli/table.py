@@ -6,7 +6,7 @@ import contextlib
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -17,6 +17,7 @@ from mechdesign.cli._console import (
     Text,
     announce,
     load_pictures,
+    no_series_option,
     number,
     output,
     say_note,
@@ -30,6 +31,7 @@ from mechdesign.cli._console import (
 from mechdesign.specification import examples
 
 if TYPE_CHECKING:
+    from mechdesign.leakage._entries import TimeStep
     from mechdesign.leakage.accounting import Ledger
     from mechdesign.specification._table_specification import ReleaseSpecification
     from mechdesign.tables._files import Published
@@ -42,6 +44,18 @@ _SEEDED = (
     "no ledger; never publish it"
 )
 _ROWS = 12
+
+
+def _as_step(_: click.Context, __: click.Parameter, text: str | None) -> TimeStep | None:
+    from mechdesign.leakage._series import read_step
+
+    return None if text is None else read_step(text, "--step")
+
+
+step_option = click.option(
+    "--step", metavar="STEP", callback=_as_step,
+    help="Time step of a release of the ledger's series: an integer, or a month such as 2026-11.",
+)  # fmt: skip
 
 
 class _ReleaseUnlessNamed(click.Group):
@@ -89,6 +103,9 @@ def release_tables() -> None:
     help="Allow a release that answers exactly what the policy of another release in the ledger protects, or the "
     "reverse; the ledger records it.",
 )  # fmt: skip
+@step_option
+@click.option("--gap", is_flag=True, help="Steps between --step and the others were left out: nothing was released.")
+@no_series_option
 def release(
     specification: Path | None,
     records: Path | None,
@@ -101,6 +118,9 @@ def release(
     force: bool,
     overwrite: bool,
     together: bool,
+    step: TimeStep | None,
+    gap: bool,
+    series: Literal[False] | None,
 ) -> None:
     """Release the queries of SPEC.toml on TABLE.csv, which has a header and one record per line.
 
@@ -112,6 +132,8 @@ def release(
 
     Publish one release of a table: each further release adds its budget, even if it replaces the files of another
     release. So --overwrite is required to replace a release in DIR, but not to replace a rehearsal.
+
+    If the ledger has a series, --step states the time step, and epsilon = "planned" is what its plan leaves.
     """
     started = time.perf_counter()
     given = _read_specification(specification, example)
@@ -140,7 +162,15 @@ def release(
             announce(ledger, folder)
         notes += given.remarks
         with Deadline().keeping("writing the answers, whose budget is already spent", at_once=False):
-            found = given.release(records, ledger=ledger, rng=seed, together=together)
+            found = given.release(
+                records,
+                ledger=ledger,
+                rng=seed,
+                together=together,
+                step=step,
+                gap=gap,
+                series=series,
+            )
             _save(found, folder, report, force, overwrite)
     _show(found, ledger, time.perf_counter() - started)
     names = ", ".join(sorted(entry.name for entry in folder.iterdir()))
@@ -172,10 +202,14 @@ def _save(found: Published, folder: Path, report: bool, force: bool, overwrite: 
 @release_tables.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
 @example_option("table")
-def plan(specification: Path | None, example: str | None) -> None:
-    """Show the expected error of every known strategy, and the proven limit; no data are needed."""
+@step_option
+def plan(specification: Path | None, example: str | None, step: TimeStep | None) -> None:
+    """Show the expected error of every known strategy, and the proven limit; no data are needed.
+
+    A planned ε is read from the plan of the ledger for --step; nothing is charged.
+    """
     given = _read_specification(specification, example)
-    _show_plan(given.title, given.plan())
+    _show_plan(given.title, given.plan(step=step))
 
 
 def _read_specification(path: Path | None, example: str | None) -> ReleaseSpecification:

@@ -126,7 +126,7 @@ def _require_step(step: TimeStep, steps: list[TimeStep], gap: bool) -> None:
         nearest = min(steps, key=lambda other: abs(place_of(other) - place))
         raise InputError(
             "step",
-            f"leaves out {abs(place - place_of(nearest)) - 1} steps: the nearest one with an entry is {nearest}",
+            f"leaves out steps ({abs(place - place_of(nearest)) - 1}): the nearest one with an entry is {nearest}",
             value=step,
             bound="a step beside one with an entry",
             remedy="number the steps without holes; if nothing was released at these steps, state gap=True (--gap)",

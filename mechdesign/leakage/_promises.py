@@ -23,7 +23,7 @@ def promises(contents: Contents, entry: Entry) -> tuple[str, ...]:
     epsilon = exact_text(entry.epsilon) if entry.epsilon is not None else ""
     return (
         f"This release (step {entry.step}): ε = {epsilon} between any two values of a person at this step.",
-        f"All {len(before)} releases so far together: {totals(before)}, whatever all values of a person are.",
+        f"All releases so far together ({len(before)}): {totals(before)}, whatever all values of a person are.",
         f"Each value, given all releases of the series and the correlation: α = {exact_text(series.alpha)}.",
         *assumptions(series),
         *([_DIVISION] if any(each.part is not None for each in before) else []),

@@ -39,19 +39,25 @@ _ROOT_PLACES, _OWN_DIGITS = 100, 4
 _MONTH = re.compile("([0-9]{4})-(0[1-9]|1[0-2])")
 
 
-def as_step(step: object) -> TimeStep:
+def as_step(step: object, path: str = "step") -> TimeStep:
     """Return a time step; raise `InputError` unless it is an integer or an ISO month."""
     if isinstance(step, int | np.integer) and not isinstance(step, bool):
         return int(step)
     if isinstance(step, str) and _MONTH.fullmatch(step):
         return step
     raise InputError(
-        "step",
+        path,
         "is not a time step",
         value=step,
         bound='an integer, or an ISO month such as "2026-11"',
         remedy="give the number of a step as an integer, not as a text",
     )
+
+
+def read_step(text: str, path: str = "step") -> TimeStep:
+    """Return the time step of a text in a file or on the command line, where digits are an integer."""
+    text = text.strip()
+    return as_step(int(text) if re.fullmatch(r"-?[0-9]{1,15}", text) else text, path)
 
 
 def place_of(step: TimeStep) -> int:

@@ -40,8 +40,8 @@ def chain_files(
     if chain.smoothing:
         notes += ("the chain is counted without smoothing, which is for beliefs: it would lower the leakage",)
     files = {
-        "forward.csv": _matrix(found.forward),
-        "backward.csv": _matrix(found.backward),
+        "forward.csv": matrix_bytes(found.forward),
+        "backward.csv": matrix_bytes(found.backward),
         "states.csv": _states(found, given.domain),
     }
     return files, (*notes, *_notes(found, given.domain))
@@ -65,7 +65,8 @@ def _notes(found: Correlations, domain: Domain) -> Iterator[str]:
         )
 
 
-def _matrix(chain: MarkovChain | OpenChain) -> bytes:
+def matrix_bytes(chain: MarkovChain | OpenChain) -> bytes:
+    """Return the content of the file of a matrix: a line of numbers for each row."""
     return "".join(f"{','.join(map(repr, row))}\n" for row in chain.matrix.tolist()).encode()
 
 

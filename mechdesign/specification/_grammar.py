@@ -12,7 +12,7 @@ import msgspec
 from mechdesign.base._errors import InputError, SpecificationError
 from mechdesign.model._grammar import Raw, Table
 from mechdesign.specification._document import Document
-from mechdesign.specification._read import VERSION
+from mechdesign.specification._read import VERSION, Epsilon
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/{name}"
@@ -60,7 +60,7 @@ def _subclasses(kind: type[Table]) -> Iterator[type[Table]]:
 
 
 def _hook(kind: type) -> dict[str, Any]:
-    if kind is Fraction:
+    if kind in (Fraction, Epsilon):
         return {"anyOf": [{"type": "number"}, {"type": "string"}]}
     raise TypeError(f"a table of a specification contains a {kind.__name__}, which has no JSON schema")
 

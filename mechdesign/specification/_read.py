@@ -13,6 +13,7 @@ import operator
 import os
 import re
 import tomllib
+from abc import ABC
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -189,6 +190,17 @@ def _names_file(text: str) -> bool:
     return text.strip().endswith(".toml") and len(text.split()) == 1
 
 
+PLANNED = "planned"
+
+
+class Epsilon(ABC):  # noqa: B024
+    """An exact ε, or "planned"."""
+
+
+Epsilon.register(Fraction)
+Epsilon.register(str)
+
+
 def convert(data: object, kind: type[AnyTable], path: str | Keys = ()) -> AnyTable:
     """Convert the tables `data` at `path` to the structure `kind`; errors name the key."""
     try:
@@ -203,6 +215,8 @@ def _decode(kind: type, value: object) -> object:
     """Convert a value to a type that msgspec does not support."""
     if kind is Fraction:
         return exact(value, "")
+    if kind is Epsilon:
+        return value if value == PLANNED else exact(value, "")
     # msgspec expects this error for a type that the hook does not support.
     raise NotImplementedError(kind)
 

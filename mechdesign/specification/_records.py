@@ -68,6 +68,10 @@ class PeopleTable(Table, frozen=True):
             le=2**40,
         ),
     ] = 1
+    step: Annotated[
+        str | None,
+        says("the column with the time step of each row: a row of another step than --step is refused."),
+    ] = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import structs
@@ -258,6 +258,7 @@ class Specification:
         progress: ProgressCallback | None = None,
         keep: Callable[[ReleasedTrace], None] | None = None,
         own_history: bool = False,
+        series: Literal[False] | None = None,
     ) -> ReleasedTrace:
         """Release a trace step by step, according to ``[policy]`` and ``[release]``, and certify each step.
 
@@ -274,6 +275,7 @@ class Specification:
                 budget is spent.
             own_history: Accept that prior, chain or policy were counted from data of the person of the trace, as
                 ``history = "own"`` in ``[release]`` states. Published files then depend on these data.
+            series: False for a ledger with a series of table releases, whose leakage does not count the trace.
 
         Returns:
             The released trace; after Ctrl-C the steps so far, if there are any.
@@ -301,8 +303,8 @@ class Specification:
         seed = settings.table.seed if seed is None else seed
         charged = self.ledger() if ledger is None and seed is None else ledger
         if charged is not None:
-            require_budget(charged, self.policy.epsilon, len(steps.states))
-        started = start_trace(problem, self.policy, settings, self.settings, transition, seed, charged)
+            require_budget(charged, self.policy.epsilon, len(steps.states), series)
+        started = start_trace(problem, self.policy, settings, self.settings, transition, seed, charged, series)
 
         def collect(releases: Sequence[Release], finished: bool) -> ReleasedTrace:
             made = (transition, settings.initial, seed is not None, finished, history)

@@ -17,22 +17,23 @@ import msgspec
 import numpy as np
 
 from mechdesign.base._check import as_path
-from mechdesign.base._errors import InputError, SpecificationError
+from mechdesign.base._errors import BudgetExceededError, InputError, SpecificationError
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
 from mechdesign.certify._texts import require_plain, require_plain_texts
 from mechdesign.data.matrices import match_names, read_dense
 from mechdesign.data.table import Table as DataTable
 from mechdesign.data.table import read_table
+from mechdesign.leakage._entries import TimeStep
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.model._grammar import FilesTable, MatrixFile, Table, says
 from mechdesign.specification._ledgers import LedgerTable, open_ledger
-from mechdesign.specification._read import VERSION, Source, convert, read_text, tables_of
+from mechdesign.specification._read import PLANNED, VERSION, Epsilon, Source, convert, read_text, tables_of
 from mechdesign.specification._records import PeopleTable, Records, RecordsTable, build_records, value_numbers
 from mechdesign.specification._table_policies import BlocksTable, RecordPolicyTable, blocks, build_policy
 from mechdesign.tables._budget import Budget
-from mechdesign.tables._charges import CONFIDENCE
+from mechdesign.tables._charges import CONFIDENCE, Time, planned_epsilon
 from mechdesign.tables._columns import refuse_counts
 from mechdesign.tables._domain import Attribute, Domain
 from mechdesign.tables._files import Published
@@ -67,8 +68,8 @@ class BaseReleaseTable(Table, frozen=True):
         return CONFIDENCE if self.confidence is None else self.confidence
 
     @property
-    def budget(self) -> dict[str, Fraction | None]:
-        """Return ε and ρ by name; one of them is None."""
+    def budget(self) -> dict[str, Any]:
+        """Return ε, which may be "planned", and ρ by name; one of them is None."""
         return {name: getattr(self, name, None) for name in ("epsilon", "rho")}
 
 
@@ -76,8 +77,11 @@ class _EitherTable(BaseReleaseTable, frozen=True, kw_only=True):
     alternatives: ClassVar = ("epsilon", "rho")
 
     epsilon: Annotated[
-        Fraction | None,
-        says("ε in nats, exact; for two-sided geometric noise, or Laplace noise on a strategy."),
+        Epsilon | None,
+        says(
+            'ε in nats, exact; for two-sided geometric noise, or Laplace noise on a strategy. "planned" is what the '
+            "plan of the ledger's series leaves for --step."
+        ),
     ] = None
     rho: Annotated[
         Fraction | None,
@@ -153,7 +157,7 @@ class RangesTable(_CumulativeTable, frozen=True, kw_only=True, tag_field="kind",
 class KMeansTable(BaseReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="kmeans"):
     """Clusters of the records by their numeric attributes."""
 
-    epsilon: Annotated[Fraction, says("ε in nats for all iterations together, exact.")]
+    epsilon: Annotated[Epsilon, says('ε in nats for all iterations together, exact, or "planned".')]
     k: Annotated[int, says("the number of clusters.", ge=1)]
     iterations: Annotated[int, says("the number of iterations.", ge=1)] = 10
     initial: Annotated[
@@ -335,8 +339,12 @@ class ReleaseSpecification:
         """Return notes about ranges that share an end."""
         return find_shared_end(getattr(self.table, "ranges", None) or ())
 
-    def plan(self) -> Plan:
+    def plan(self, *, ledger: Ledger | None = None, step: TimeStep | None = None) -> Plan:
         """Return the expected error of every available mechanism, without reading any data.
+
+        Args:
+            ledger: The ledger of a planned ε, instead of the ledger in ``[ledger]``.
+            step: The time step of a planned ε.
 
         Returns:
             The plan.
@@ -344,10 +352,33 @@ class ReleaseSpecification:
         Raises:
             SpecificationError: A key is wrong, or does not match the policy.
         """
-        return self._plan
+        return self._plan_with(self._stated(ledger, step))
+
+    def _stated(self, ledger: Ledger | None, step: TimeStep | None) -> dict[str, Any]:
+        """Return ε and ρ, where a planned ε is read from the plan of the ledger."""
+        budget: dict[str, Any] = self.table.budget
+        if budget["epsilon"] == PLANNED:
+            with self.source.keys(_keys_of(self.table)):
+                budget["epsilon"] = planned_epsilon(self._part(self.ledger() if ledger is None else ledger), step)
+        return budget
+
+    def _part(self, whole: Ledger | None) -> Ledger | LedgerPart | None:
+        """Return the ledger of the division and the part in ``[ledger]``, if it names them."""
+        given = self.ledger_table
+        if whole is None or given is None or given.division is None:
+            return whole
+        return part_of(whole, self.policy, given.division, part=given.part or "")
 
     def release(
-        self, table: object, *, ledger: Ledger | None = None, rng: Rng = None, together: bool = False
+        self,
+        table: object,
+        *,
+        ledger: Ledger | None = None,
+        rng: Rng = None,
+        together: bool = False,
+        step: TimeStep | None = None,
+        gap: bool = False,
+        series: Literal[False] | None = None,
     ) -> Published:
         """Release the query of the specification from a table.
 
@@ -358,6 +389,9 @@ class ReleaseSpecification:
                 By default, noise comes from the operating system.
             together: Release even if this or an earlier release is exact and distinguishes values that the policy of
                 the other release protects. The ledger records this choice.
+            step: The time step of a release of the ledger's series; a rehearsal uses it for a planned ε only.
+            gap: Whether time steps may be left out.
+            series: False for a release outside the series of the ledger.
 
         Returns:
             The release, with its title and report.
@@ -367,30 +401,53 @@ class ReleaseSpecification:
             InputError: A value is outside the domain, a row has no person, or the table is empty although the number
                 of records is public.
             BudgetExceededError: The budget of the ledger would be exceeded; nothing was released.
+            LeakageExceededError: A release of the series would leak more than α; nothing was released.
             ExactReleaseError: The ledger refuses the release, because together with an earlier release it reveals
                 protected differences.
         """
-        columns = self.domain.names if not self.people.person else (*self.domain.names, str(self.people.person))
-        read = read_table(table, columns, self.source.layout)
-        refuse_counts(read.others)
-        positions = self.records.indices(read)
-        people = _people(read, str(self.people.person)) if self.people.person else None
+        people = self.people
         whole = self.ledger() if ledger is None and rng is None else ledger
-        charged: Ledger | LedgerPart | None = whole
+        budget = self.table.budget if rng is None else self._stated(ledger, step)
+        time = Time(step, gap, series) if rng is None else Time()
         with self.source.keys(_keys_of(self.table)):
-            if whole is not None and (given := self.ledger_table) is not None and given.division is not None:
-                charged = part_of(whole, self.policy, given.division, part=given.part or "")
-            found = self.query.release(
+            charged, level = self._part(whole), self.table.level
+            # The ledger may refuse the release before any data are read.
+            self.query.prepare(
+                self.policy, **budget, rows_per_person=people.rows_per_person, rng=rng, ledger=charged,
+                confidence=level, together=together, time=time,
+            )  # fmt: skip
+        columns = [column for column in (people.person, step is not None and people.step) if column]
+        read = read_table(table, (*self.domain.names, *map(str, columns)), self.source.layout)
+        refuse_counts(read.others)
+        if step is not None and people.step:
+            _require_step(read, people.step, step)
+        positions = self.records.indices(read)
+        person = people_of(read, str(people.person)) if people.person else None
+
+        def release() -> Any:
+            return self.query.release(
                 policy=self.policy,
                 positions=positions,
-                **self.table.budget,
-                person=people,
-                rows_per_person=self.people.rows_per_person,
+                **budget,
+                person=person,
+                rows_per_person=people.rows_per_person,
                 rng=rng,
                 ledger=charged,
-                confidence=self.table.level,
+                confidence=level,
                 together=together,
+                step=time.step,
+                gap=time.gap,
+                series=time.series,
             )
+
+        with self.source.keys(_keys_of(self.table)):
+            try:
+                found = release()
+            except BudgetExceededError:
+                if budget["epsilon"] != PLANNED:
+                    raise
+                # Another release may have used a part of the planned budget since it was read.
+                found = release()
             return Published(found, self.title, **self.query.read(found, self.domain))
 
     def output_size(self, report: bool = True) -> int:
@@ -402,7 +459,11 @@ class ReleaseSpecification:
         Returns:
             Bytes.
         """
-        domain, rows = self.domain, self.plan().queries
+        budget: dict[str, Any] = self.table.budget
+        if budget["epsilon"] == PLANNED:
+            # The number of answers does not depend on ε.
+            budget["epsilon"] = Fraction(1)
+        domain, rows = self.domain, self._plan_with(budget).queries
         if isinstance(self.query, Cumulative):
             rows = max(rows, domain.size)
         label = max(map(_length, getattr(self.query, "partition", None) or ("",)))
@@ -430,11 +491,17 @@ class ReleaseSpecification:
             return None
         return open_ledger(self.source.folder, table.path, table.epsilon, table.rho, wait)
 
+    def _plan_with(self, budget: dict[str, Any]) -> Plan:
+        key = budget["epsilon"], budget["rho"]
+        if key not in self._plans:
+            with self.source.keys(_keys_of(self.table)):
+                rows = self.people.rows_per_person
+                self._plans[key] = self.query.plan(self.policy, **budget, rows_per_person=rows)
+        return self._plans[key]
+
     @cached_property
-    def _plan(self) -> Plan:
-        with self.source.keys(_keys_of(self.table)):
-            rows = self.people.rows_per_person
-            return self.query.plan(self.policy, **self.table.budget, rows_per_person=rows)
+    def _plans(self) -> dict[tuple[Any, Any], Plan]:
+        return {}
 
 
 def _keys_of(table: BaseReleaseTable) -> dict[str, str]:
@@ -442,7 +509,14 @@ def _keys_of(table: BaseReleaseTable) -> dict[str, str]:
     return {name: f"release.{name}" for name in table.__struct_fields__} | _RENAMED
 
 
-def _people(table: DataTable, column: str) -> list[str]:
+def _require_step(table: DataTable, column: str, step: TimeStep) -> None:
+    """Raise `InputError` for the first row of another time step."""
+    for row, text in enumerate(table.texts(column)):
+        if text.strip() != str(step):
+            raise InputError(table.where(row, column), "is of another step", bound=f"the step of --step, {step}")
+
+
+def people_of(table: DataTable, column: str) -> list[str]:
     """Return the person of each row; raise `InputError` for a row without one."""
     found = table.texts(column)
     for row, text in enumerate(found):
@@ -528,7 +602,8 @@ def _parse(text: str, base_folder: str | os.PathLike[str], name: str) -> Release
     policy = build_policy(document.policy, source / "policy", records.domain)
     with source.keys(_keys_of(table)):
         require_plain(document.title, "title")
-        Budget.of(**table.budget)
+        if table.budget["epsilon"] != PLANNED:
+            Budget.of(**table.budget)
         as_confidence(table.level)
         query = table.query(records.domain, source / "release")
     ledger = document.ledger

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Literal
 
 from mechdesign.base._check import as_truth
 from mechdesign.base._deadline import Deadline, ProgressCallback
@@ -150,7 +151,7 @@ def require_steps(document: Document) -> None:
             raise SpecificationError(path, "is not supported for a trace", value=found, bound=bound)
 
 
-def require_budget(ledger: Ledger, epsilon: Fraction, steps: int) -> None:
+def require_budget(ledger: Ledger, epsilon: Fraction, steps: int, series: Literal[False] | None = None) -> None:
     """Raise `BudgetExceededError` unless all steps together are within the budget of the ledger."""
     release, pairs = f"a trace of {steps} steps", "any two states joined by an edge of the policy graph"
     for name, needed, left, budget in (
@@ -163,7 +164,7 @@ def require_budget(ledger: Ledger, epsilon: Fraction, steps: int) -> None:
                 f"{release} would spend {name} = {exact_text(needed)}, but {exact_text(left)} of {exact_text(budget)} "
                 "is left; spend less, or use a ledger with a larger budget"
             )
-    ledger.check(release, pairs, epsilon=epsilon)
+    ledger.check(release, pairs, epsilon=epsilon, series=series)
 
 
 def start_trace(
@@ -174,6 +175,7 @@ def start_trace(
     transition: MarkovChain | VaryingChain,
     seed: int | None,
     ledger: Ledger | None,
+    series: Literal[False] | None = None,
 ) -> Trace:
     """Return the trace before its first step; raise `SpecificationError` for keys that contradict each other."""
     assert problem.secrets is not None
@@ -195,6 +197,7 @@ def start_trace(
             settings=solver,
             rng=seed,
             ledger=ledger,
+            series=series,
         )
 
 

@@ -398,7 +398,7 @@ def test_wrong_input_is_refused_and_records_nothing() -> None:
                 for step in ("12", "2026-13", 1.0, True, "")
             ),
             row("a number among months", "step", "of another kind", step=24323),
-            row("a hole", "step", "leaves out 1 steps: the nearest one with an entry is 2026-11", step="2027-01"),
+            row("a hole", "step", "leaves out steps (1): the nearest one with an entry is 2026-11", step="2027-01"),
             row("a partial policy", "policy", "Policy.full", complete=None),
             row("a chain of another size", "complete", "must be 3", complete=4),
             row("no number of values", "complete", complete=0),

@@ -1,0 +1,165 @@
+"""Monthly counts on the command line: a chain of monthly files, a series of a ledger, a release for each month."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import assert_wrong_usage, flat, well
+
+import mechdesign as md
+from mechdesign.leakage.accounting import begin_ledger
+
+VALUES = ("employed", "unemployed", "inactive")
+SPECIFICATION = """
+title = "Status"
+domain.attributes.status = ["employed", "unemployed", "inactive"]
+table = { person = "person", step = "month" }
+policy.kind = "full"
+release = { kind = "histogram", epsilon = "planned" }
+ledger = { path = "l.json" }
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    chain = np.array([[0.96, 0.02, 0.02], [0.25, 0.6, 0.15], [0.04, 0.03, 0.93]])
+    rng = np.random.default_rng(1)
+    states = rng.choice(3, size=300, p=[0.6, 0.1, 0.3])
+    lines = []
+    for month in range(1, 5):
+        rows = [f"p{person},{VALUES[state]},2025-{month:02}" for person, state in enumerate(states)]
+        lines += rows
+        Path(f"{month}.csv").write_text("\n".join(["person,status,month", *rows]) + "\n")
+        states = np.array([rng.choice(3, p=chain[state]) for state in states])
+    Path("all.csv").write_text("\n".join(["person,status,month", *lines]) + "\n")
+    Path("s.toml").write_text(SPECIFICATION)
+    return
+
+
+def a_series(*options: str) -> str:
+    begin_ledger("l.json", 2)
+    well("chain", "s.toml", "all.csv", "-o", "flows")
+    return flat(well("ledger", "series", "l.json", "--alpha", "1", "--chain", "flows", *options).stdout)
+
+
+def test_a_chain_of_monthly_files_is_that_of_one_file_with_a_column() -> None:
+    said = flat(well("chain", "s.toml", "1.csv", "2.csv", "3.csv", "4.csv", "-o", "one").stderr)
+    assert "900 pairs of 300 people" in said
+    assert "at each of 12 steps" in said
+    well("chain", "s.toml", "all.csv", "-o", "two")
+    for name in ("forward.csv", "backward.csv", "states.csv", "domain.json"):
+        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
+    assert Path("one/forward.csv").stat().st_mode & 0o777 == 0o600
+    # A pair counts from one step to the next only, and each value keeps its row.
+    Path("gap.csv").write_text("person,status,month\na,employed,2025-01\na,employed,2025-02\na,inactive,2025-04\n")
+    well("chain", "s.toml", "gap.csv", "-o", "gap")
+    assert Path("gap/forward.csv").read_text() == "1.0,0.0,0.0\n0.0,0.0,0.0\n0.0,0.0,0.0\n"
+
+
+def test_chains_that_cannot_be_counted_are_refused() -> None:
+    Path("twice.csv").write_text("person,status,month\na,employed,2025-01\na ,inactive,2025-01\n")
+    Path("odd.csv").write_text("person,status,month\na,employed,January\n")
+    assert_wrong_usage(
+        {
+            "chain s.toml twice.csv -o x": "twice in one time step",
+            "chain s.toml odd.csv -o x": "odd.csv, line 2",
+            "chain s.toml 1.csv -o x": "hold no step",
+            "chain s.toml all.csv --ends stay -o x": "--ends",
+        }
+    )
+    Path("s.toml").write_text(SPECIFICATION.replace(', step = "month"', ""))
+    assert_wrong_usage({"chain s.toml all.csv -o x": "table.step"})
+    Path("s.toml").write_text(SPECIFICATION.replace('person = "person"', "person = false"))
+    assert_wrong_usage({"chain s.toml all.csv -o x": "follows each person"})
+    assert not Path("x").exists()
+
+
+def test_a_month_is_released_by_one_command() -> None:
+    assert "12 × 0.1" in a_series("--steps", "12", "--history", "others")
+    planned = md.Ledger(path="l.json").series.planned("2025-01")
+    assert "ε = 0.1" in flat(well("table", "plan", "s.toml", "--step", "2025-01").stdout)
+    said = flat(well("table", "s.toml", "1.csv", "--step", "2025-01", "-o", "r1", "--no-report").stderr)
+    for sentence in (
+        "This release (step 2025-01)",
+        "All releases so far together (1)",
+        "Each value, given all",
+        "each person",
+    ):
+        assert sentence in said
+    remarks = json.loads(Path("r1/release.json").read_text())["remarks"]
+    assert any("α = 1" in remark for remark in remarks)
+    series = md.Ledger(path="l.json").series
+    assert series.steps == {"2025-01": planned}
+    before = Path("l.json").read_bytes()
+    assert_wrong_usage(
+        {
+            "table s.toml 2.csv -o x": "no step is given",
+            "table s.toml 1.csv --step 2025-01 -o x": "ledger plan",
+            "table s.toml 2.csv --step 2025-1 -o x": "--step",
+            "table s.toml 2.csv --step 2 -o x": "another kind",
+            "table s.toml 4.csv --step 2025-04 -o x": "--gap",
+            "table s.toml 3.csv --step 2025-02 -o x": "3.csv, line 2",
+            "table plan s.toml": "--step",
+        }
+    )
+    well("table", "s.toml", "2.csv", "--step", "2025-02", "--seed", "1", "-o", "seeded", "--no-report")
+    assert Path("l.json").read_bytes() == before
+    well("table", "s.toml", "4.csv", "--step", "2025-04", "--gap", "-o", "r4", "--no-report")
+    well("table", "s.toml", "3.csv", "--step", "2025-03", "-o", "r3", "--no-report")
+    assert list(series.steps) == ["2025-01", "2025-03", "2025-04"]
+    Path("s.toml").write_text(SPECIFICATION.replace('"planned"', "0.5"))
+    assert_wrong_usage({"table s.toml 2.csv -o x": "--no-series"})
+    said = flat(well("table", "s.toml", "2.csv", "--no-series", "-o", "r2", "--no-report").stderr)
+    assert "outside the series" in said
+    assert [entry.series for entry in md.Ledger(path="l.json").entries] == [None, None, None, False]
+    shown = well("ledger", "show", "l.json").stdout
+    for said in ("α = 1", "2025-03", "12 ×"):
+        assert said in shown
+    well("ledger", "check", "l.json", "r1", "r2", "r3", "r4")
+
+
+def test_plans_are_replaced_by_a_command() -> None:
+    a_series("--steps", "12", "--history", "own")
+    series = md.Ledger(path="l.json").series
+    assert len(str(float(series.planned(1)))) <= 6
+    for options, plan in (
+        ("none", None),
+        ("--plan constant", "constant"),
+        ("--plan allocated --steps 4", ("allocated", 4)),
+        ("--steps 3", ("equal", 3)),
+    ):
+        well("ledger", "plan", "l.json", *options.split())
+        assert series.plan == plan
+    md.leakage.write_budgets("b.csv", [0.1, 0.2])
+    well("ledger", "plan", "l.json", "--budgets", "b.csv")
+    assert series.plan == [Fraction(1, 10), Fraction(1, 5)]
+    begin_ledger("plain.json", 2)
+    kept = "ledger series plain.json --alpha 1"
+    flows = "--backward flows/backward.csv --forward flows/forward.csv --history others"
+    assert_wrong_usage(
+        {
+            "ledger plan l.json": "--steps",
+            "ledger plan l.json --plan constant --steps 3": "--steps",
+            "ledger plan l.json --plan allocated": "--steps",
+            "ledger plan l.json --budgets b.csv --steps 3": "--budgets",
+            "ledger plan plain.json --steps 3": "no series",
+            f"{kept} --history others": "--chain",
+            f"{kept} --chain flows {flows}": "--chain",
+            f"{kept} --backward flows/backward.csv --history others": "--forward",
+            f"{kept} --backward none --forward none --history others": "--backward",
+            f"{kept} --chain flows": "--history",
+            f"{kept} --chain nowhere --history others": "nowhere",
+            f"ledger series plain.json --alpha 0 {flows}": "--alpha",
+            f"ledger series nowhere.json --alpha 1 {flows}": "nowhere.json",
+        }
+    )
+    said = flat(well(*f"{kept} {flows} --steps 2".split()).stdout)
+    assert "2 ×" in said
+    said = flat(well(*f"{kept} --forward flows/forward.csv --backward none --history others".split()).stderr)
+    assert "does not know the backward" in said
