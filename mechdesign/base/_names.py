@@ -92,19 +92,21 @@ class Named:
         return values
 
     def settled(self, place: str) -> Named:
-        """Return the values with all axes of secrets in one order, and the names of the secrets if they are labels.
+        """Return the values with all axes of secrets in one order, and the names of the secrets.
 
         This is for arrays that arrive before the labels of the domain are known. Rows and columns of a square array are
-        secrets; otherwise only columns are, such as those of the errors of other estimates.
+        secrets; otherwise only columns are, such as those of the errors of other estimates. Integers are put in order.
         """
         if not self.rows and not self.columns:
             return self
         square, matrix = len(set(self.values.shape)) == 1, self.values.ndim == 2
         if square:
             self._require_both(place)
-        labels = labels_of(self.rows if square or not matrix else self.columns, place)
+        own = self.rows if square or not matrix else self.columns
+        labels = labels_of(own, place)
         values = self.arranged(place, labels, labels if matrix else None)
-        found = Named(values, labels if square or not matrix else (), labels if matrix else ())
+        names = labels or range(len(own))
+        found = Named(values, names if square or not matrix else (), names if matrix else ())
         object.__setattr__(found, "_oriented", True)
         return found
 

@@ -23,7 +23,7 @@ class Prior:
     Attributes:
         probabilities: π, float64 of shape (n,), read-only, >= 0; the sum is within 1e-9 of 1, and the values are not
             normalised.
-        names: The names of the secrets, if a series with names of text was given; otherwise empty. They are matched
+        names: The names of the secrets, if a series was given; otherwise empty. They are matched
             with the labels of a domain where the prior meets one.
 
     >>> Prior([0.25, 0.75])

@@ -235,7 +235,7 @@ def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: Arra
     Fraction(1, 4)
     """
     errors = opened(distance, "distance").settled("distance")
-    probabilities = as_prior(prior, labels=errors.columns or None).probabilities
+    probabilities = as_prior(prior, labels=labels_of(errors.columns, "distance") or None).probabilities
     sets = np.zeros(probabilities.size, dtype=np.int64) if told is None else np.asarray(told, dtype=np.int64)
     constant = np.zeros((sets.size, int(sets.max()) + 1), dtype=np.int64)
     constant[np.arange(sets.size), sets] = 1 << EXPONENT

@@ -27,7 +27,7 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_amounts, as_indices, read_only
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, named, unless_numbers
+from mechdesign.base._names import Labels, labels_of, named, unless_numbers
 from mechdesign.certify._exact import float_up
 from mechdesign.certify._exponential import ln_upper
 from mechdesign.graphs._exposure import degree_of_protection, hull_level
@@ -135,7 +135,9 @@ class Adversary:
     def __init__(self, transition: Transition, initial: Prior | ArrayLike) -> None:
         chain = as_chain(transition)
         object.__setattr__(self, "transition", chain)
-        object.__setattr__(self, "initial", as_initial(initial, chain.size, chain.names or None))
+        object.__setattr__(
+            self, "initial", as_initial(initial, chain.size, labels_of(chain.names, "transition") or None)
+        )
 
     @in_own_arithmetic
     def watch(self, releases: Sequence[Release]) -> Beliefs:

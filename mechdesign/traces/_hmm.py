@@ -23,7 +23,7 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, as_floats, read_only, require
 from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, named
+from mechdesign.base._names import Labels, labels_of, named
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior, as_prior
 
@@ -79,7 +79,7 @@ def forward(
         InputError: An observation is impossible given the earlier observations; the path of the error is ``path[t]``.
     """
     chain = as_chain(transition)
-    log_prior = logarithm(as_initial(initial, chain.size, chain.names or None).probabilities)
+    log_prior = logarithm(as_initial(initial, chain.size, labels_of(chain.names, "transition") or None).probabilities)
     observed = _as_log_likelihoods(log_likelihoods, chain.size)
     shape = observed.shape
     priors, posteriors, evidence = np.empty(shape), np.empty(shape), np.empty(shape[0])
