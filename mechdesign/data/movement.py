@@ -307,11 +307,17 @@ def time_faults(table: Table, column: str, bad: Flags) -> list[Fault]:
     return [(kind, rows, lambda row: table.no_time(row, column)) for kind, rows in faults.items()]
 
 
-def degrees_of(table: Table, names: tuple[str, str], faults: list[Fault]) -> tuple[Floats, Floats]:
-    """Return latitudes and longitudes, and add the faults of their cells."""
-    (north, bad), (east, worse) = map(table.floats, names)
+def numbers_of(table: Table, names: tuple[str, str], faults: list[Fault]) -> tuple[Floats, Floats]:
+    """Return the numbers in two columns of coordinates, and add the faults of their cells."""
+    (first, bad), (second, worse) = map(table.floats, names)
     for name, rows in zip(names, (bad, worse), strict=True):
         faults.append(("without a place", rows, partial(table.no_number, column=name)))
+    return first, second
+
+
+def degrees_of(table: Table, names: tuple[str, str], faults: list[Fault]) -> tuple[Floats, Floats]:
+    """Return latitudes and longitudes, and add the faults of their cells."""
+    north, east = numbers_of(table, names, faults)
     beyond = (np.abs(north) > 90, np.abs(east) > 180)
     swapped = beyond[0].any() and bool((np.abs(east[beyond[0]]) <= 90).all() and not beyond[1].any())
     for name, kind, rows, limit in zip(names, ("latitude", "longitude"), beyond, (90, 180), strict=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.data.labels import Names
-from mechdesign.data.movement import Fault, LeftOut, Movement, degrees_of, order_in_time, time_faults
+from mechdesign.data.movement import Fault, LeftOut, Movement, degrees_of, numbers_of, order_in_time, time_faults
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
 from mechdesign.data.table import Layout, read_table
 from mechdesign.data.table import Table as Columns
@@ -224,14 +223,8 @@ def _values_of(read: Columns, form: str, columns: Sequence[str]) -> tuple[Any, l
             ("without a state", blank, lambda row: InputError(read.where(row, columns[0]), "has no state", bound=bound))
         )
         return texts if read.name else read.columns[columns[0]], faults
-    if form == "degrees":
-        return np.column_stack(degrees_of(read, (columns[0], columns[1]), faults)), faults
-    found = [read.floats(name) for name in columns]
-    faults += [
-        ("without a place", bad, partial(read.no_number, column=name))
-        for name, (_, bad) in zip(columns, found, strict=True)
-    ]
-    return np.column_stack([numbers for numbers, _ in found]), faults
+    names = columns[0], columns[1]
+    return np.column_stack((degrees_of if form == "degrees" else numbers_of)(read, names, faults)), faults
 
 
 def _located(
