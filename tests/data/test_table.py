@@ -251,6 +251,7 @@ def test_parquet_is_read_like_text(tmp_path):
     columns = {
         "user": ["ada", None],
         "lat": [46.5, None],
+        "n": [1, None],
         "t": arrow.array(times, arrow.timestamp("us", tz="Asia/Tokyo")),
     }
     path = tmp_path / "c.parquet"
