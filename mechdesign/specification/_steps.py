@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,10 +19,12 @@ from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_tex
 from mechdesign.data.table import Layout, read_table
 from mechdesign.data.table import Table as Columns
 from mechdesign.data.trajectories import as_states, find_state, locator
+from mechdesign.mechanisms._kinds import MECHANISMS
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import ChainTable, PriorTable, Table, says
 from mechdesign.model._locate import DEGREES, PLANE
 from mechdesign.specification._read import Source
+from mechdesign.traces._planner import OPTIMAL
 
 States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]
 """The true states of a trace: a file, a table with named columns, or a sequence of states or places."""
@@ -30,11 +32,17 @@ States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[obje
 _FORMS = "a column state, columns latitude and longitude, or columns x and y"
 
 
+if TYPE_CHECKING:
+    Mechanism = str
+else:
+    Mechanism = Literal[(OPTIMAL, *MECHANISMS)]
+
+
 class ReleaseTable(Table, frozen=True):
     """The release of a trace."""
 
     mechanism: Annotated[
-        str,
+        Mechanism,
         says(
             'the name of a mechanism of `mechdesign.mechanisms`, such as "planar-isotropic" or "laplace". With "lp", '
             "the optimal channel is solved at each step with the settings of ``[solver]``."
