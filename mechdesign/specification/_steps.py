@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -16,8 +16,8 @@ from mechdesign.base._errors import InputError, Shown
 from mechdesign.data.labels import Names
 from mechdesign.data.movement import Fault, LeftOut, Movement, degrees_of, numbers_of, order_in_time, time_faults
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
-from mechdesign.data.table import Layout, read_table
 from mechdesign.data.table import Table as Columns
+from mechdesign.data.table import read_table
 from mechdesign.data.trajectories import as_states, find_state, locator
 from mechdesign.mechanisms._kinds import MECHANISMS
 from mechdesign.model._domain import Domain
@@ -146,10 +146,7 @@ def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domai
     """
     if not isinstance(trace, str | os.PathLike | Mapping) and not hasattr(trace, "columns"):
         return Steps(as_states(trace, domain))
-    layout = source.layout
-    if not isinstance(trace, str | os.PathLike):
-        layout = Layout(missing=layout.missing, time_zone=layout.time_zone)
-    read = read_table(trace, None, layout)
+    read = read_table(trace, None, source.layout)
     form, columns = _columns_of(read, table, source)
     values, faults = _values_of(read, form, columns)
     time = table.time or ("time" if "time" in read.columns else None)
@@ -160,7 +157,10 @@ def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domai
         states = _located(read, form, columns, values, range(len(read)), domain)
         notes = ("no times are read: steps are in the order of the file",)
         return Steps(states, None, notes, tuple(map(read.where, range(len(read)))))
-    found, left_out = read.times(time), LeftOut(layout.missing)
+    if np.asarray(read.columns[time]).dtype.kind == "M":
+        # The layout tells how texts are read, and these are times already.
+        read = replace(read, layout=replace(read.layout, time_format=None))
+    found, left_out = read.times(time), LeftOut(read.layout.missing)
     kept = left_out.keep(read, [*time_faults(read, time, found[1]), *faults])
     left_out.check()
     order, unknown = order_in_time(found[0], kept)
