@@ -440,10 +440,7 @@ def _make_bound(
 def _prior(prior: Prior | ArrayLike | None, n: int, labels: Labels) -> Floats:
     if prior is None:
         return Prior.uniform(n).probabilities
-    given = as_prior(prior, labels=labels)
-    if len(given.probabilities) != n:
-        raise InputError("prior", "has the wrong length", value=len(given.probabilities), bound=f"{n} secrets")
-    return given.probabilities
+    return as_prior(prior, labels=labels, size=n).probabilities
 
 
 def _costs(cost: ArrayLike, shape: tuple[int, int]) -> Floats:

@@ -209,9 +209,7 @@ class MarkovChain:
         >>> MarkovChain([[0.5, 0.5], [0.0, 1.0]]).reverse([0.5, 0.5]).matrix.round(3).tolist()
         [[1.0, 0.0], [0.333, 0.667]]
         """
-        prior = as_prior(initial, "initial", self.names)
-        if len(prior) != self.size:
-            raise InputError("initial", "has another number of states", value=len(prior), bound=f"{self.size} states")
+        prior = as_prior(initial, "initial", self.names, self.size)
         joint = prior.probabilities[:, None] * self.matrix
         largest = joint.max(axis=0)
         if not largest.all():

@@ -213,10 +213,7 @@ def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int, names: Na
     found = []
     for index, each in enumerate(list(given) if several else [given]):  # type: ignore[arg-type]
         path = f"prior[{index}]" if several else "prior"
-        prior = as_prior(each, path, labels_of(names, "distance") or None)
-        if len(prior) != n:
-            raise InputError(path, "has another number of secrets", value=len(prior), bound=f"{n}")
-        found.append(prior)
+        found.append(as_prior(each, path, labels_of(names, "distance") or None, n))
     if not found:
         raise InputError("prior", "is empty", bound="at least one prior, or None for the prior of the problem")
     return tuple(found)
