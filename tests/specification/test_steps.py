@@ -197,5 +197,9 @@ def test_tables_in_memory_are_read_as_declared_too():
         found = read_steps({"state": [0, 1], "time": times}, ReleaseTable(), source, PLANE)
         assert found.states.tolist() == [1, 0]
         assert found.times.tolist() == sorted(days.tolist())
+
+
+def test_a_data_frame_is_a_trace():
+    days = np.array(["2026-01-02", "2026-01-01"], dtype="datetime64[s]")
     frame = pytest.importorskip("pandas").DataFrame({"x": [1.5, 7.0], "y": [0.5, 2.5], "time": days})
-    assert read_steps(frame, ReleaseTable(), source, PLANE).states.tolist() == [11, 0]
+    assert read_steps(frame, ReleaseTable(), Source(), PLANE).states.tolist() == [11, 0]
