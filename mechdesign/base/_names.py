@@ -69,7 +69,19 @@ class Named:
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
     def arranged(self, place: str, rows: Labels | None, columns: Labels | None = None) -> NDArray[Any]:
-        """Return the values with rows and columns in the order of labels; `named` describes the arguments."""
+        """Return the values with rows and columns in the order of labels.
+
+        Args:
+            place: The path of the array, for messages.
+            rows: The labels of the rows; empty if only positions are known; None if names of rows do not matter.
+            columns: The labels of the columns, likewise.
+
+        Returns:
+            The values.
+
+        Raises:
+            InputError: The names are not the labels.
+        """
         if not self.rows and not self.columns:
             return self.values
         rows, columns = (None if labels is None else tuple(labels) for labels in (rows, columns))
@@ -96,6 +108,15 @@ class Named:
 
         This is for arrays that arrive before the labels of the domain are known. Rows and columns of a square array are
         secrets; otherwise only columns are, such as those of the errors of other estimates. Integers are put in order.
+
+        Args:
+            place: The path of the array, for messages.
+
+        Returns:
+            The values, with their names.
+
+        Raises:
+            InputError: Rows and columns have different names, or names are neither texts nor positions.
         """
         if not self.rows and not self.columns:
             return self

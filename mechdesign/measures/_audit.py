@@ -345,7 +345,8 @@ def audit(
     """Compute the guarantee of a finite channel p(o|s) from its numbers.
 
     Floats are treated as exact binary numbers, and each row is divided by its exact sum. The result is the distribution
-    of a program that draws observables with these weights. Ratios are compared exactly, as fractions.
+    of a program that draws observables with these weights. Ratios are compared exactly, as fractions. Names of series
+    and frames are matched with the labels of the domain, or of the channel.
 
     Args:
         matrix: The channel (n, m), a row for each secret: a `Channel`, floats, integers, or `fractions.Fraction`.

@@ -42,6 +42,9 @@ _FACTS = ("edges_added", "isolated", "within")
 class Problem:
     """A design problem: find the channel p(o|s) of least cost that meets every requirement.
 
+    Arrays are taken by position. Series and frames are taken by their names, which are matched with the labels of the
+    domains; without a domain, with each other (docs/reference/data_files.md).
+
     A forbidden answer has infinite cost. If o is forbidden to s, bounds on pairs may also forbid o to other secrets;
     the field `cost` is infinite in all these cases.
 
