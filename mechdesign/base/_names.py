@@ -69,7 +69,19 @@ class Named:
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
     def arranged(self, place: str, rows: Labels | None, columns: Labels | None = None) -> NDArray[Any]:
-        """Return the values with rows and columns in the order of labels; `named` describes the arguments."""
+        """Return the values with rows and columns in the order of labels.
+
+        Args:
+            place: The path of the array, for messages.
+            rows: The labels of the rows; empty if only positions are known; None if names of rows do not matter.
+            columns: The labels of the columns, likewise.
+
+        Returns:
+            The values.
+
+        Raises:
+            InputError: The names are not the labels.
+        """
         if not self.rows and not self.columns:
             return self.values
         rows, columns = (None if labels is None else tuple(labels) for labels in (rows, columns))
@@ -92,19 +104,30 @@ class Named:
         return values
 
     def settled(self, place: str) -> Named:
-        """Return the values with all axes of secrets in one order, and the names of the secrets if they are labels.
+        """Return the values with all axes of secrets in one order, and the names of the secrets.
 
         This is for arrays that arrive before the labels of the domain are known. Rows and columns of a square array are
-        secrets; otherwise only columns are, such as those of the errors of other estimates.
+        secrets; otherwise only columns are, such as those of the errors of other estimates. Integers are put in order.
+
+        Args:
+            place: The path of the array, for messages.
+
+        Returns:
+            The values, with their names.
+
+        Raises:
+            InputError: Rows and columns have different names, or names are neither texts nor positions.
         """
         if not self.rows and not self.columns:
             return self
         square, matrix = len(set(self.values.shape)) == 1, self.values.ndim == 2
         if square:
             self._require_both(place)
-        labels = labels_of(self.rows if square or not matrix else self.columns, place)
+        own = self.rows if square or not matrix else self.columns
+        labels = labels_of(own, place)
         values = self.arranged(place, labels, labels if matrix else None)
-        found = Named(values, labels if square or not matrix else (), labels if matrix else ())
+        names = labels or range(len(own))
+        found = Named(values, names if square or not matrix else (), names if matrix else ())
         object.__setattr__(found, "_oriented", True)
         return found
 

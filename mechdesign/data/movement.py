@@ -31,11 +31,13 @@ from mechdesign.model._locate import INTERCHANGED
 _EVERYBODY = "everybody"
 _PLT_HEADER_LINES = 6
 _PLT_FIELDS = 7
-# The kinds of rows with a cell that is not a time, by the problem that `Table.no_time` states.
-_TIMES = {
+# The kinds of rows with a cell that is no time or number, by the problem that `Table.no_time` or `no_number` states.
+_KINDS = {
     "has no time": "without a time",
     "occurs twice or never, because clocks change": "at an hour that clocks repeat or skip",
     "is not a time": "with a time that cannot be read",
+    "is empty": "without a place",
+    "is not a number": "with a place that cannot be read",
 }
 
 Key = TypeVar("Key", bound=Hashable)
@@ -301,17 +303,28 @@ def _error(table: Table, column: str, problem: str, bound: str, remedy: str = ""
 
 def time_faults(table: Table, column: str, bad: Flags) -> list[Fault]:
     """Return the kinds of cells in a column that are not times."""
-    faults = {kind: np.zeros(len(table), dtype=bool) for kind in _TIMES.values()}
+    return _faults(bad, partial(table.no_time, column=column))
+
+
+def _faults(bad: Flags, error: Callable[[int], InputError]) -> list[Fault]:
+    """Return the kinds of faulty cells by the problems that their errors state."""
+    faults: dict[str, Flags] = {}
     for row in np.flatnonzero(bad).tolist():
-        faults[_TIMES[table.no_time(row, column).problem]][row] = True
-    return [(kind, rows, lambda row: table.no_time(row, column)) for kind, rows in faults.items()]
+        faults.setdefault(_KINDS[error(row).problem], np.zeros_like(bad))[row] = True
+    return [(kind, rows, error) for kind, rows in faults.items()]
+
+
+def numbers_of(table: Table, names: tuple[str, str], faults: list[Fault]) -> tuple[Floats, Floats]:
+    """Return the numbers in two columns of coordinates, and add the faults of their cells."""
+    (first, bad), (second, worse) = map(table.floats, names)
+    for name, rows in zip(names, (bad, worse), strict=True):
+        faults += _faults(rows, partial(table.no_number, column=name))
+    return first, second
 
 
 def degrees_of(table: Table, names: tuple[str, str], faults: list[Fault]) -> tuple[Floats, Floats]:
     """Return latitudes and longitudes, and add the faults of their cells."""
-    (north, bad), (east, worse) = map(table.floats, names)
-    for name, rows in zip(names, (bad, worse), strict=True):
-        faults.append(("without a place", rows, partial(table.no_number, column=name)))
+    north, east = numbers_of(table, names, faults)
     beyond = (np.abs(north) > 90, np.abs(east) > 180)
     swapped = beyond[0].any() and bool((np.abs(east[beyond[0]]) <= 90).all() and not beyond[1].any())
     for name, kind, rows, limit in zip(names, ("latitude", "longitude"), beyond, (90, 180), strict=True):

@@ -452,10 +452,12 @@ def _values_of(column: Any, path: str) -> Sequence[Any]:
     require_unmasked(column, path)
     if isinstance(column, str | bytes | Mapping) or not hasattr(column, "__len__"):
         raise InputError(path, "is not a column", value=type(column).__name__, bound="a list of values")
-    dtype = getattr(column, "dtype", None)
-    kind = getattr(column, "type", None)
-    zone = getattr(dtype, "tz", None) or getattr(dtype, "time_zone", None) or getattr(kind, "tz", None)
-    if hasattr(column, "to_numpy"):
+    kind = getattr(column, "dtype", getattr(column, "type", None))
+    zone = getattr(kind, "tz", None) or getattr(kind, "time_zone", None)
+    if str(kind).lower().lstrip("u").startswith("int") and hasattr(column, "null_count"):
+        # With missing values, integers of polars and Arrow would become decimal numbers.
+        column = list(column.to_pylist() if hasattr(column, "to_pylist") else column)
+    elif hasattr(column, "to_numpy"):
         column = column.to_numpy()
     # In an array of texts, a missing value of a list would become a text.
     values = column if isinstance(column, np.ndarray) else np.array(list(column), dtype=object)

@@ -131,9 +131,7 @@ def problem(
 def _prior(prior: Prior | ArrayLike | None, domain: Domain, nodes: Integers) -> Floats:
     if prior is None:
         return np.full(nodes.size, 1 / nodes.size)
-    given = as_prior(prior, labels=domain.labels).probabilities
-    if given.size != domain.size:
-        raise InputError("prior", "does not match the domain", value=given.size, bound=f"{domain.size} probabilities")
+    given = as_prior(prior, labels=domain.labels, size=domain.size).probabilities
     if nodes.size == domain.size:
         return given
     total = float(given[nodes].sum())

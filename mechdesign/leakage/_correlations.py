@@ -12,7 +12,7 @@ from scipy.sparse import csgraph
 
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import CorrelationWarning, InputError
-from mechdesign.base._names import order_of
+from mechdesign.base._names import labels_of, order_of
 from mechdesign.base._warnings import warn
 from mechdesign.leakage._loss import LossFunction
 
@@ -201,7 +201,8 @@ def check_directions(backward: Sequence[_Losses], forward: Sequence[_Losses], st
         if (id(before), id(after)) in seen:
             continue
         seen.add((id(before), id(after)))
-        order = order_of(after.names, before.names, "forward") if before.names else None
+        labels = labels_of(before.names, "backward")
+        order = order_of(after.names, labels, "forward") if labels else None
         ahead, key = after.matrix, after.digest
         if order is not None:
             ahead, key = ahead[order][:, order], f"{key} {order.tolist()}"

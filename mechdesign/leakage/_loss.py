@@ -168,7 +168,7 @@ class LossFunction:
         cached: Whether the pieces came from the cache.
         misfits: For each digest of a forward correlation, the reason why it does not fit, or an empty text.
         smoothing: The number that was added to each count of a chain.
-        names: The names of the states, if a frame with names of text was given; otherwise empty.
+        names: The names of the states, if a frame was given; otherwise empty.
 
     >>> L = LossFunction([[0.8, 0.2], [0.2, 0.8]])
     >>> round(L(1.0), 6)

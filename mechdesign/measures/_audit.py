@@ -345,7 +345,8 @@ def audit(
     """Compute the guarantee of a finite channel p(o|s) from its numbers.
 
     Floats are treated as exact binary numbers, and each row is divided by its exact sum. The result is the distribution
-    of a program that draws observables with these weights. Ratios are compared exactly, as fractions.
+    of a program that draws observables with these weights. Ratios are compared exactly, as fractions. Names of series
+    and frames are matched with the labels of the domain, or of the channel.
 
     Args:
         matrix: The channel (n, m), a row for each secret: a `Channel`, floats, integers, or `fractions.Fraction`.
@@ -440,10 +441,7 @@ def _make_bound(
 def _prior(prior: Prior | ArrayLike | None, n: int, labels: Labels) -> Floats:
     if prior is None:
         return Prior.uniform(n).probabilities
-    given = as_prior(prior, labels=labels)
-    if len(given.probabilities) != n:
-        raise InputError("prior", "has the wrong length", value=len(given.probabilities), bound=f"{n} secrets")
-    return given.probabilities
+    return as_prior(prior, labels=labels, size=n).probabilities
 
 
 def _costs(cost: ArrayLike, shape: tuple[int, int]) -> Floats:

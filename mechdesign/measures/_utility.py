@@ -189,9 +189,7 @@ def differs(truth: Labels, released: Labels) -> Flags:
 
 def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Named, Floats]:
     rows = rows_of(channel)
-    weights = as_prior(prior, labels=rows.rows).probabilities
-    if len(weights) != len(rows.values):
-        raise InputError("prior", "has the wrong length", value=len(weights), bound=f"{len(rows.values)} secrets")
+    weights = as_prior(prior, labels=rows.rows, size=len(rows.values)).probabilities
     return rows, weights
 
 

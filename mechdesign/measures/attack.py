@@ -301,10 +301,7 @@ class _Game:
         """Return the probabilities of a prior after checking it."""
         if given is None:
             raise InputError(path, "is missing", bound=f"a prior of shape ({self.secrets},)")
-        probabilities = as_prior(given, path, self.labels).probabilities
-        if probabilities.size != self.secrets:
-            raise InputError(path, "has the wrong length", value=probabilities.size, bound=f"{self.secrets} secrets")
-        return probabilities
+        return as_prior(given, path, self.labels, self.secrets).probabilities
 
     def judge(self, truth: Belief, belief: Floats) -> Floats:
         """Return the prior under which an attack is evaluated."""

@@ -35,7 +35,7 @@ class MarkovChain:
         smoothing: The number >= 0 that was added to each count.
         counts: Numbers of observed steps from i to j, (n, n), read-only, or None if the chain was not estimated from
             counts. A reversed chain stores weights instead of counts.
-        names: The names of the states, if a frame with names of text was given; otherwise empty.
+        names: The names of the states, if a frame was given; otherwise empty.
 
     >>> MarkovChain.from_traces([[0, 1, 1, 0]], n=2).matrix.tolist()
     [[0.0, 1.0], [0.5, 0.5]]
@@ -209,9 +209,7 @@ class MarkovChain:
         >>> MarkovChain([[0.5, 0.5], [0.0, 1.0]]).reverse([0.5, 0.5]).matrix.round(3).tolist()
         [[1.0, 0.0], [0.333, 0.667]]
         """
-        prior = as_prior(initial, "initial", self.names)
-        if len(prior) != self.size:
-            raise InputError("initial", "has another number of states", value=len(prior), bound=f"{self.size} states")
+        prior = as_prior(initial, "initial", self.names, self.size)
         joint = prior.probabilities[:, None] * self.matrix
         largest = joint.max(axis=0)
         if not largest.all():

@@ -31,7 +31,7 @@ class OpenChain:
         matrix: Float64 of shape (n, n), read-only: a row of zeros for each state without observed steps, and a
             distribution for each other state. Steps leave a state in a forward matrix, and enter it in a backward
             matrix.
-        names: The names of the states, if a frame with names of text was given; otherwise empty.
+        names: The names of the states, if a frame was given; otherwise empty.
 
     Raises:
         InputError: No row is unknown, all rows are unknown, or a known row is not a distribution.

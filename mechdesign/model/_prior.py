@@ -23,7 +23,7 @@ class Prior:
     Attributes:
         probabilities: π, float64 of shape (n,), read-only, >= 0; the sum is within 1e-9 of 1, and the values are not
             normalised.
-        names: The names of the secrets, if a series with names of text was given; otherwise empty. They are matched
+        names: The names of the secrets, if a series was given; otherwise empty. They are matched
             with the labels of a domain where the prior meets one.
 
     >>> Prior([0.25, 0.75])
@@ -170,19 +170,22 @@ class Prior:
         return tuple(cls.from_counts(Named(each, given.rows), smoothing) for each in drawn)
 
 
-def as_prior(given: Prior | ArrayLike, path: str = "prior", labels: Labels | None = None) -> Prior:
+def as_prior(
+    given: Prior | ArrayLike, path: str = "prior", labels: Labels | None = None, size: int | None = None
+) -> Prior:
     """Return a prior, in the order of labels.
 
     Args:
         given: A prior, or its probabilities.
         path: The path of the argument, for messages.
         labels: The labels of the secrets; empty if they have none; None keeps the names of the prior.
+        size: The number of secrets; None if it is not known.
 
     Returns:
         The prior.
 
     Raises:
-        InputError: The probabilities are no distribution, or their names are not the labels.
+        InputError: The probabilities are no distribution over the secrets, or their names are not the labels.
 
     >>> as_prior(Named([0.25, 0.75], ["work", "home"]), labels=["home", "work"]).probabilities.tolist()
     [0.75, 0.25]
@@ -191,5 +194,7 @@ def as_prior(given: Prior | ArrayLike, path: str = "prior", labels: Labels | Non
         prior = given if isinstance(given, Prior) else Prior(given)  # type: ignore[arg-type]
     except InputError as error:
         raise rename_path(error, path, "prior") from error
+    if size not in (None, len(prior)):
+        raise InputError(path, "has the wrong length", value=len(prior), bound=f"{size} probabilities")
     order = None if labels is None else order_of(prior.names, labels, path)
     return prior if order is None else Prior(prior.probabilities[order])

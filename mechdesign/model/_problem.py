@@ -42,6 +42,9 @@ _FACTS = ("edges_added", "isolated", "within")
 class Problem:
     """A design problem: find the channel p(o|s) of least cost that meets every requirement.
 
+    Arrays are taken by position. Series and frames are taken by their names, which are matched with the labels of the
+    domains; without a domain, with each other (docs/reference/data_files.md).
+
     A forbidden answer has infinite cost. If o is forbidden to s, bounds on pairs may also forbid o to other secrets;
     the field `cost` is infinite in all these cases.
 
@@ -235,7 +238,7 @@ def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: Arra
     Fraction(1, 4)
     """
     errors = opened(distance, "distance").settled("distance")
-    probabilities = as_prior(prior, labels=errors.columns or None).probabilities
+    probabilities = as_prior(prior, labels=labels_of(errors.columns, "distance") or None).probabilities
     sets = np.zeros(probabilities.size, dtype=np.int64) if told is None else np.asarray(told, dtype=np.int64)
     constant = np.zeros((sets.size, int(sets.max()) + 1), dtype=np.int64)
     constant[np.arange(sets.size), sets] = 1 << EXPONENT

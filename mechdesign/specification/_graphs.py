@@ -120,7 +120,6 @@ class Graphs:
         return graphs.line(self.secrets.size)
 
     def _blocks(self, table: GraphPrivacyTable, source: Source) -> nx.Graph:
-        self._require_grid(source / "blocks")
         with source.keys({"k": "blocks", "domain": "blocks"}):
             return graphs.blocks(self.secrets, table.blocks or 0)
 
@@ -148,13 +147,8 @@ class Graphs:
 
     def _regions(self, size: int | tuple[int, int], source: Source) -> list[Hashable]:
         """Return, for each secret, the number of the block of `size` cells that contains the secret."""
-        self._require_grid(source)
         with source.keys({"k": "", "domain": ""}):
             return list(graphs.block_numbers(self.secrets, size).tolist())
-
-    def _require_grid(self, source: Source) -> None:
-        if self.secrets.cells is None:
-            raise source.error("", "is not a grid", bound="a domain with grid = { … }", remedy="use categories")
 
     def _transitions(self, table: GraphPrivacyTable, source: Source) -> nx.Graph:
         place = source / "transitions"

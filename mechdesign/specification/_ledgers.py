@@ -62,22 +62,15 @@ def open_ledger(
         path = file_of(folder / name)
         if exists(path):
             return Ledger(epsilon, rho=rho, path=path, wait=wait)
-        if epsilon is None and rho is None:
+        budgets = [("--epsilon", epsilon), ("--rho", rho)]
+        stated = "".join(f" {option} {exact_text(budget)}" for option, budget in budgets if budget is not None)
+        if not stated or not path.is_relative_to(folder.resolve()):
             raise SpecificationError(
                 "path",
-                "names a ledger that does not exist, and no budget is given to create it",
+                "names a ledger that does not exist, "
+                + ("outside the folder of the specification" if stated else "and no budget is given to create it"),
                 value=str(path),
-                bound="an existing ledger, or a path with epsilon or rho",
-                remedy=f"create one with: mechdesign ledger new {path} --epsilon 3",
-            )
-        if not path.is_relative_to(folder.resolve()):
-            budgets = (("--epsilon", epsilon), ("--rho", rho))
-            options = "".join(f" {option} {exact_text(budget)}" for option, budget in budgets if budget is not None)
-            raise SpecificationError(
-                "path",
-                "names a ledger that does not exist, outside the folder of the specification",
-                value=str(path),
-                bound=f"within {folder.resolve()}, or an existing ledger",
-                remedy=f"to create it there, run: mechdesign ledger new {path}{options}",
+                bound=f"an existing ledger, or within {folder.resolve()} with epsilon or rho",
+                remedy=f"create it with: mechdesign ledger new {path}{stated or ' --epsilon 3'}",
             )
         return Ledger(epsilon, rho=rho, path=path, wait=wait)

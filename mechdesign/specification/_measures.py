@@ -256,21 +256,6 @@ class Measures:
 
     def _measure(self, name: str, source: Source, other: Domain | None = None) -> Floats:
         """Return the named distances between the secrets, or from the secrets to `other`."""
-        for domain in (self.secrets, other or self.secrets):
-            if name == "haversine" and domain.coordinates is None:
-                raise source.error(
-                    "",
-                    "requires latitudes and longitudes, which the domain does not have",
-                    value=name,
-                    bound="another distance, or a domain with latitudes and longitudes",
-                )
-            if name not in ("haversine", "hamming") and domain.points.shape[1] == 0:
-                raise source.error(
-                    "",
-                    "requires coordinates, but the domain has labels only",
-                    value=name,
-                    bound='"hamming", a matrix or a graph',
-                )
         if other is None and name in self._known:
             return self._known[name]
         with source.keys({"domain": "", "other": ""}):

@@ -15,7 +15,6 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.data.resampling import Sampling
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._constraints import delta_set
-from mechdesign.mechanisms._kinds import MECHANISMS
 from mechdesign.model._grammar import Members, Table, says
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
@@ -23,9 +22,9 @@ from mechdesign.model._problem import Problem
 from mechdesign.specification._chains import Transitions, build_chain
 from mechdesign.specification._graphs import Graphs
 from mechdesign.specification._priors import build_prior, sampling_of
-from mechdesign.specification._read import Source, choice
+from mechdesign.specification._read import Source
 from mechdesign.specification._steps import ReleaseTable
-from mechdesign.traces._planner import OPTIMAL, Repaired
+from mechdesign.traces._planner import Repaired
 
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "repair", "hull", "release"]
@@ -182,7 +181,6 @@ def build_policy(problem: Problem, settings: PolicyTable) -> SpecifiedPolicy:
 
 def build_release(table: ReleaseTable, source: Source, made: Graphs, prior: Prior) -> ReleaseSettings:
     """Return the settings of the ``[release]`` table; `prior` is the default belief before the first step."""
-    choice(table.mechanism, (OPTIMAL, *MECHANISMS), (source / "mechanism").path)
     if table.transition is None:
         raise source.error(
             "transition",

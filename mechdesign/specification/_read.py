@@ -242,14 +242,6 @@ def _check_sizes(value: object, path: Keys) -> None:
         raise SpecificationError(path, "is out of range", value=value, bound=bound)
 
 
-def choice(value: str, choices: Iterable[str], path: str | Keys) -> str:
-    """Return `value` if it is one of `choices`; otherwise raise `SpecificationError` with the most similar choice."""
-    names = list(choices)
-    if value in names:
-        return value
-    raise _unknown(value, names, path)
-
-
 def parts(hint: Any) -> Iterator[Any]:
     """Yield the types that a value with the type `hint` may have, without None."""
     if get_origin(hint) is Annotated:

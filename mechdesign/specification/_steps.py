@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -15,15 +14,17 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.data.labels import Names
-from mechdesign.data.movement import Fault, LeftOut, Movement, degrees_of, order_in_time, time_faults
+from mechdesign.data.movement import Fault, LeftOut, Movement, degrees_of, numbers_of, order_in_time, time_faults
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
-from mechdesign.data.table import Layout, read_table
 from mechdesign.data.table import Table as Columns
+from mechdesign.data.table import read_table
 from mechdesign.data.trajectories import as_states, find_state, locator
+from mechdesign.mechanisms._kinds import MECHANISMS
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import ChainTable, PriorTable, Table, says
 from mechdesign.model._locate import DEGREES, PLANE
 from mechdesign.specification._read import Source
+from mechdesign.traces._planner import OPTIMAL
 
 States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]
 """The true states of a trace: a file, a table with named columns, or a sequence of states or places."""
@@ -31,11 +32,17 @@ States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[obje
 _FORMS = "a column state, columns latitude and longitude, or columns x and y"
 
 
+if TYPE_CHECKING:
+    Mechanism = str
+else:
+    Mechanism = Literal[(OPTIMAL, *MECHANISMS)]
+
+
 class ReleaseTable(Table, frozen=True):
     """The release of a trace."""
 
     mechanism: Annotated[
-        str,
+        Mechanism,
         says(
             'the name of a mechanism of `mechdesign.mechanisms`, such as "planar-isotropic" or "laplace". With "lp", '
             "the optimal channel is solved at each step with the settings of ``[solver]``."
@@ -139,10 +146,7 @@ def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domai
     """
     if not isinstance(trace, str | os.PathLike | Mapping) and not hasattr(trace, "columns"):
         return Steps(as_states(trace, domain))
-    layout = source.layout
-    if not isinstance(trace, str | os.PathLike):
-        layout = Layout(missing=layout.missing, time_zone=layout.time_zone)
-    read = read_table(trace, None, layout)
+    read = read_table(trace, None, source.layout)
     form, columns = _columns_of(read, table, source)
     values, faults = _values_of(read, form, columns)
     time = table.time or ("time" if "time" in read.columns else None)
@@ -153,7 +157,10 @@ def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domai
         states = _located(read, form, columns, values, range(len(read)), domain)
         notes = ("no times are read: steps are in the order of the file",)
         return Steps(states, None, notes, tuple(map(read.where, range(len(read)))))
-    found, left_out = read.times(time), LeftOut(layout.missing)
+    if np.asarray(read.columns[time]).dtype.kind == "M":
+        # The layout tells how texts are read, and these are times already.
+        read = replace(read, layout=replace(read.layout, time_format=None))
+    found, left_out = read.times(time), LeftOut(read.layout.missing)
     kept = left_out.keep(read, [*time_faults(read, time, found[1]), *faults])
     left_out.check()
     order, unknown = order_in_time(found[0], kept)
@@ -224,14 +231,8 @@ def _values_of(read: Columns, form: str, columns: Sequence[str]) -> tuple[Any, l
             ("without a state", blank, lambda row: InputError(read.where(row, columns[0]), "has no state", bound=bound))
         )
         return texts if read.name else read.columns[columns[0]], faults
-    if form == "degrees":
-        return np.column_stack(degrees_of(read, (columns[0], columns[1]), faults)), faults
-    found = [read.floats(name) for name in columns]
-    faults += [
-        ("without a place", bad, partial(read.no_number, column=name))
-        for name, (_, bad) in zip(columns, found, strict=True)
-    ]
-    return np.column_stack([numbers for numbers, _ in found]), faults
+    names = columns[0], columns[1]
+    return np.column_stack((degrees_of if form == "degrees" else numbers_of)(read, names, faults)), faults
 
 
 def _located(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import SpecificationError
-from mechdesign.data.movement import Columns, LeftOut, Movement, read_movement
+from mechdesign.data.movement import Fault, LeftOut, Movement, degrees_of, numbers_of
 from mechdesign.data.table import read_table
-from mechdesign.data.trajectories import Trajectory
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import PriorTable, VisitsFile
@@ -52,7 +49,7 @@ def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVi
         bound = "anchors = { columns, rows, south, north, west, east }"
         raise place.error("", "requires anchors with latitudes and longitudes", bound=bound)
     found = read_traces(data, place)
-    every = _coordinates(found.traces)
+    every = np.concatenate([np.column_stack((trace.latitude, trace.longitude)) for trace in found.traces])
     inside = ~_outside(every, anchors)
     if not inside.any():
         raise _nowhere(every, anchors, place)
@@ -66,23 +63,13 @@ def _read_places(table: VisitsFile, source: Source, anchors: Domain) -> tuple[Fl
     """Return the coordinates (k, 2) of visits, in the axes of the anchors, and a note about rows left out."""
     layout = source.layout
     with source.file(table) as file:
-        if anchors.geographic is not None:
-            read = read_movement(file, Columns(None, table.latitude, table.longitude), layout)
-            return _coordinates(read.traces), read.note
-        names = [table.x, table.y]
-        found, left_out = read_table(file, names, layout), LeftOut(layout.missing)
-        columns = [found.floats(name) for name in names]
-        faults = [
-            ("without a place", bad, partial(found.no_number, column=name))
-            for name, (_, bad) in zip(names, columns, strict=True)
-        ]
+        on_earth = anchors.geographic is not None
+        names = (table.latitude, table.longitude) if on_earth else (table.x, table.y)
+        found, left_out, faults = read_table(file, names, layout), LeftOut(layout.missing), list[Fault]()
+        places = np.column_stack((degrees_of if on_earth else numbers_of)(found, names, faults))
         kept = left_out.keep(found, faults)
         left_out.check()
-        return np.column_stack([values[kept] for values, _ in columns]), Movement((), left_out.counts).note
-
-
-def _coordinates(traces: Sequence[Trajectory]) -> Floats:
-    return np.concatenate([np.column_stack((trace.latitude, trace.longitude)) for trace in traces])
+        return places[kept], Movement((), left_out.counts).note
 
 
 def _outside(points: Floats, anchors: Domain) -> Flags:

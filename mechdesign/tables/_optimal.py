@@ -128,9 +128,7 @@ def optimal_attribute(
 
 def _problem(graph: nx.Graph, epsilon: Any, cost: Floats, prior: Prior | ArrayLike | None, title: str) -> Problem:
     size = graph.number_of_nodes()
-    believed = Prior.uniform(size) if prior is None else as_prior(prior, labels=())
-    if len(believed) != size:
-        raise InputError("prior", "has the wrong length", value=len(believed), bound=f"one for each of {size} values")
+    believed = Prior.uniform(size) if prior is None else as_prior(prior, labels=(), size=size)
     return Problem(believed, cost, [GraphPrivacy(epsilon, graph)], title=title)
 
 

@@ -27,7 +27,7 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_amounts, as_indices, read_only
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, named, unless_numbers
+from mechdesign.base._names import labels_of, named, unless_numbers
 from mechdesign.certify._exact import float_up
 from mechdesign.certify._exponential import ln_upper
 from mechdesign.graphs._exposure import degree_of_protection, hull_level
@@ -37,7 +37,7 @@ from mechdesign.model._channel import Channel
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior, as_prior
 from mechdesign.traces._composition import stages_of
-from mechdesign.traces._hmm import Transition, as_chain, as_initial, backward, forward
+from mechdesign.traces._hmm import Transition, as_chain, backward, forward
 from mechdesign.traces._stage import Release, Stage
 
 
@@ -135,7 +135,9 @@ class Adversary:
     def __init__(self, transition: Transition, initial: Prior | ArrayLike) -> None:
         chain = as_chain(transition)
         object.__setattr__(self, "transition", chain)
-        object.__setattr__(self, "initial", as_initial(initial, chain.size, chain.names or None))
+        object.__setattr__(
+            self, "initial", as_prior(initial, "initial", labels_of(chain.names, "transition") or None, chain.size)
+        )
 
     @in_own_arithmetic
     def watch(self, releases: Sequence[Release]) -> Beliefs:
@@ -336,7 +338,8 @@ def adversarial_privacy(channel: Channel, belief: Prior | ArrayLike) -> Adversar
     (Fraction(3, 2), 0.405465)
     """
     require_kind(channel, Channel, "channel", "a Channel")
-    return _least(channel.numerators, _exact(_belief(belief, len(channel.numerators), unless_numbers(channel.secrets))))
+    prior = as_prior(belief, "belief", unless_numbers(channel.secrets), len(channel.numerators))
+    return _least(channel.numerators, _exact(prior.probabilities))
 
 
 @in_own_arithmetic
@@ -367,7 +370,7 @@ def adversarial_level(stage: Stage, belief: Prior | ArrayLike) -> float:
     0.3318
     """
     require_kind(stage, Stage, "stage", "a Stage")
-    weights = _belief(belief, stage.domain.size, stage.domain.labels)
+    weights = as_prior(belief, "belief", stage.domain.labels, stage.domain.size).probabilities
     possible = np.flatnonzero(stage.surrogates >= 0)
     members = [Fraction(0)] * len(stage.members)
     parts = _exact(weights)
@@ -412,10 +415,3 @@ def _noise_level(mechanism: KNormMechanism, weights: Floats) -> float:
 
 def _exact(weights: Floats) -> list[Fraction]:
     return [Fraction(weight) for weight in weights.tolist()]
-
-
-def _belief(belief: Prior | ArrayLike, n: int, labels: Labels) -> Floats:
-    weights = as_prior(belief, "belief", labels).probabilities
-    if len(weights) != n:
-        raise InputError("belief", "has the wrong length", value=len(weights), bound=f"{n} states")
-    return weights

@@ -23,7 +23,7 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, as_floats, read_only, require
 from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, named
+from mechdesign.base._names import labels_of, named
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior, as_prior
 
@@ -79,7 +79,8 @@ def forward(
         InputError: An observation is impossible given the earlier observations; the path of the error is ``path[t]``.
     """
     chain = as_chain(transition)
-    log_prior = logarithm(as_initial(initial, chain.size, chain.names or None).probabilities)
+    first = as_prior(initial, "initial", labels_of(chain.names, "transition") or None, chain.size)
+    log_prior = logarithm(first.probabilities)
     observed = _as_log_likelihoods(log_likelihoods, chain.size)
     shape = observed.shape
     priors, posteriors, evidence = np.empty(shape), np.empty(shape), np.empty(shape[0])
@@ -154,14 +155,6 @@ def as_chain(transition: Transition) -> MarkovChain | VaryingChain:
         return MarkovChain(transition)  # type: ignore[arg-type]
     except InputError as error:
         raise rename_path(error, "transition", error.path.split("[")[0]) from error
-
-
-def as_initial(initial: Prior | ArrayLike, n: int, labels: Labels | None) -> Prior:
-    """Return a checked distribution over n states, in the order of labels; None keeps its names."""
-    prior = as_prior(initial, "initial", labels)
-    if len(prior) != n:
-        raise InputError("initial", "has the wrong number of states", value=len(prior), bound=f"{n} states")
-    return prior
 
 
 def _as_log_likelihoods(values: ArrayLike, n: int) -> Floats:

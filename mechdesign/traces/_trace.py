@@ -26,9 +26,9 @@ from mechdesign.mechanisms._knorm import HullChoice
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._numbers import Number, positive
-from mechdesign.model._prior import Prior
+from mechdesign.model._prior import Prior, as_prior
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.traces._hmm import Transition, as_chain, as_initial, logarithm, predict, update
+from mechdesign.traces._hmm import Transition, as_chain, logarithm, predict, update
 from mechdesign.traces._planner import Planner, Repaired
 from mechdesign.traces._stage import Release, Stage
 
@@ -159,7 +159,8 @@ class Trace:
             raise InputError(
                 "transition", "has the wrong number of states", value=chain.size, bound=f"{domain.size} states"
             )
-        chain, first = chain.arranged(domain.labels, "transition"), as_initial(initial, domain.size, domain.labels)
+        chain = chain.arranged(domain.labels, "transition")
+        first = as_prior(initial, "initial", domain.labels, domain.size)
         self._start(planner, positive(epsilon, "epsilon"), chain, first, rng)
         if callable(mechanism):
             # A function that fails is refused before any state is read; its first stage is kept.
@@ -369,7 +370,7 @@ class Trace:
         Returns:
             The new trace.
         """
-        start = self._initial if initial is None else as_initial(initial, self.domain.size, self.domain.labels)
+        start = self._initial if initial is None else as_prior(initial, "initial", self.domain.labels, self.domain.size)
         again = type(self).__new__(type(self))
         again._ledger, again._series = self._ledger, self._series
         again._start(self._planner, self._epsilon, self._chain, start, rng)

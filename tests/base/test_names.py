@@ -171,7 +171,7 @@ def test_names_are_kept_until_the_labels_are_known():
         assert kept.rows == kept.columns == ("c", "a", "b")
     positions = opened(Frame(shuffled(SQUARE, order), order, order), "distance").settled("distance")
     assert (positions.values == SQUARE).all()
-    assert positions.rows == positions.columns == ()
+    assert positions.rows == positions.columns == (0, 1, 2)
     assert opened(Frame(SQUARE[0], "abc"), "prior").settled("prior").rows == ABC
     wrong = {
         "rows alone": Frame(SQUARE, ABC),

@@ -141,7 +141,7 @@ def test_a_folder_of_trajectories_is_read() -> None:
         "\n".join([*["header"] * 6, *rows, "lost,16.3,0,492,39744.25,2008-10-23,07:00:00"]), "plt/ada/Trajectory/1.plt"
     )
     found = well("init", "plt", "--missing", 0.1, "--cells", 9, "-o", "made.toml")
-    assert "1 row is left out: 1 without a place" in flat(found.stderr)
+    assert "1 row is left out: 1 with a place that cannot be read" in flat(found.stderr)
     text = Path("made.toml").read_text()
     assert "missing = 0.1  # given by --missing" in text
     assert "ada" not in text

@@ -214,7 +214,7 @@ def test_what_is_proposed_for_real_data_is_designed_and_exported_without_its_pri
         **dict.fromkeys(data_folder.glob("gowalla*/*.csv"), people),
         **dict.fromkeys(data_folder.glob("geolife*/*/"), ()),
     }
-    others = [*data_folder.glob("uci/*"), *data_folder.glob("geolife*/*/labels.txt")]
+    others = [*data_folder.glob("uci/*"), *data_folder.glob("geolife*/*/*/labels.txt")]
     assert movement
     assert others
     for path, options in movement.items():
@@ -223,7 +223,7 @@ def test_what_is_proposed_for_real_data_is_designed_and_exported_without_its_pri
             assert "label may be people" in flat(run("init", path).stderr)
     for path in others:
         assert "names no latitude" in flat(run("init", path).stderr)
-    assert "init takes its folder" in run("init", next(data_folder.glob("geolife*/*/Trajectory/*.plt"))).stderr
+    assert "init takes its folder" in run("init", next(data_folder.glob("geolife*/*/*/Trajectory/*.plt"))).stderr
 
 
 # --- what cannot be told ---

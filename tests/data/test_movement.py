@@ -184,8 +184,9 @@ def test_the_order_against_a_plain_sort(moments):
     [
         (" ,1,2,2012-04-03", "without a user"),
         ("u,,2,2012-04-03", "without a place"),
-        ("u,1,x,2012-04-03", "without a place"),
-        ("u,1,inf,2012-04-03", "without a place"),
+        ("u,1,x,2012-04-03", "with a place that cannot be read"),
+        ("u,1,1_0,2012-04-03", "with a place that cannot be read"),
+        ("u,1,inf,2012-04-03", "with a place that cannot be read"),
         ("u,90.01,2,2012-04-03", "with a latitude beyond 90 degrees"),
         ("u,1,-180.01,2012-04-03", "with a longitude beyond 180 degrees"),
         ("u,1,2,", "without a time"),

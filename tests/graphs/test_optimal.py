@@ -366,7 +366,7 @@ def test_wrong_input():
         ({"graph": "line"}, "graph: is not"),
         ({"epsilon": 0}, "epsilon: must be positive"),
         ({"epsilon": math.nan}, "epsilon"),
-        ({"prior": [0.5, 0.5]}, "prior: does not match the domain"),
+        ({"prior": [0.5, 0.5]}, "prior: has the wrong length"),
         ({"prior": [0, 0, 0, 0]}, "prior"),
         ({"cost": np.zeros((4, 3))}, "cost: has the wrong shape"),
         ({"cost": np.zeros((3, 4)), "within": "map"}, "cost: has the wrong shape"),

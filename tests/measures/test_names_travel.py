@@ -319,6 +319,29 @@ def test_names_without_labels_to_match_are_refused() -> None:
     assert_refused(Mistake(name, make, error=InputError) for name, make in calls.items())
 
 
+def test_integers_are_refused_where_they_may_be_labels_in_another_order() -> None:
+    """A pivot of identifiers sorts them, and a file has them in its own order."""
+    shops = md.Domain.from_labels(["3", "1", "0", "2"])
+    for index in (range(4), [2, 0, 3, 1], ORDER):
+        frame, series = Frame(APART, index, index), Frame(WEIGHTS, index)
+        calls: dict[str, Callable[[], object]] = {
+            "cost": lambda frame=frame: md.Problem(PRIOR, frame, [], secrets=shops),
+            "metric": lambda frame=frame: md.Problem(PRIOR, APART, [md.MetricPrivacy(1, frame)], secrets=shops),
+            "threshold": lambda frame=frame: md.Problem(
+                PRIOR, APART, [md.ThresholdPrivacy(1, frame, radius=2)], secrets=shops
+            ),
+            "distortion": lambda frame=frame: md.Problem(PRIOR, APART, [md.DistortionPrivacy(1, frame)], secrets=shops),
+            "prior": lambda series=series: md.Problem(md.Prior(series), APART, [], secrets=shops),
+            "counts": lambda series=series: md.Problem(md.Prior.from_counts(series), APART, [], secrets=shops),
+            "audit": lambda frame=frame: md.audit(CHANNEL.matrix, distance=frame, secrets=shops),
+        }
+        assert_refused(Mistake(name, make, says="another order", error=InputError) for name, make in calls.items())
+    as_texts = Frame(APART[np.ix_(ORDER, ORDER)], list("0213"), list("0213"))
+    asked = md.Problem(PRIOR, as_texts, [md.MetricPrivacy(1, as_texts)], secrets=shops)
+    assert (asked.cost == asked.requirements[0].distance).all()
+    assert (asked.cost == as_texts.values[np.ix_([3, 2, 0, 1], [3, 2, 0, 1])]).all()
+
+
 def test_positions_in_another_order_are_positions_of_graphs() -> None:
     near = md.graphs.threshold(distance=positioned(APART, True, True), radius=2)
     assert nx.utils.graphs_equal(near, md.graphs.threshold(distance=APART, radius=2))

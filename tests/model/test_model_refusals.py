@@ -195,7 +195,7 @@ CHAINS = [
     (lambda: MarkovChain.from_traces([], 2), "traces", "1 on the diagonal"),
     (lambda: MarkovChain.from_traces([], 0), "n", "too small"),
     (lambda: MarkovChain.from_traces([], 2, smoothing=-1.0), "smoothing", "out of range"),
-    (lambda: MarkovChain([[1.0]]).reverse([0.5, 0.5]), "initial", "1 states"),
+    (lambda: MarkovChain([[1.0]]).reverse([0.5, 0.5]), "initial", "1 probabilities"),
     (lambda: MarkovChain([[1.0]]).reverse([0.5]), "initial", "sum"),
     (lambda: smooth([[1.0]], -0.1), "s", "out of range"),
     (lambda: smooth([[1.0]], math.inf), "s", "not finite"),

@@ -48,10 +48,10 @@ WHOLE = [
     (document(domain=BOX.replace("west", "wets")), "domain.grid.wets", "Did you mean west?"),
     (document(domain=GRID + "\ndomain.unit = 'm'"), "domain.unit", "into the grid"),
     (document(domain=LABELS + "\ndomain.unit = 'm'"), "domain.unit", "cannot be combined with labels"),
-    (document(domain=LABELS, cost=EUCLIDEAN), "cost.distance", "labels only"),
+    (document(domain=LABELS, cost=EUCLIDEAN), "cost.distance", "has no places"),
     (document(cost=EUCLIDEAN, rest="observables.line = 3"), "cost.distance", "dimensions"),
     (document(cost=EUCLIDEAN, rest="observables.points = [[0, 0]]"), "cost.distance", "another unit"),
-    (document(cost=EUCLIDEAN, rest="observables.labels = ['x']"), "cost.distance", "labels only"),
+    (document(cost=EUCLIDEAN, rest="observables.labels = ['x']"), "cost.distance", "has no places"),
     (
         document("domain.line = 2", cost="cost.matrix = { path = 'negative.csv' }"),
         "cost.matrix[1,0]",

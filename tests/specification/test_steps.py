@@ -188,3 +188,18 @@ def test_a_state_that_is_missing_in_parquet_is_refused(tmp_path):
     parquet.write_table(pa.table({"state": ["home", "work", None]}), tmp_path / "t.parquet")
     with pytest.raises(InputError, match=r"t\.parquet, row 2, column state: has no state"):
         read_steps(tmp_path / "t.parquet", ReleaseTable(), Source(), NAMES)
+
+
+def test_tables_in_memory_are_read_as_declared_too():
+    days = np.array(["2026-01-02", "2026-01-01"], dtype="datetime64[s]")
+    source = Source(("release",)).with_layout(FilesTable(time_format="unix"))
+    for times in (days, days.astype(np.int64), [str(each) for each in days.astype(np.int64)]):
+        found = read_steps({"state": [0, 1], "time": times}, ReleaseTable(), source, PLANE)
+        assert found.states.tolist() == [1, 0]
+        assert found.times.tolist() == sorted(days.tolist())
+
+
+def test_a_data_frame_is_a_trace():
+    days = np.array(["2026-01-02", "2026-01-01"], dtype="datetime64[s]")
+    frame = pytest.importorskip("pandas").DataFrame({"x": [1.5, 7.0], "y": [0.5, 2.5], "time": days})
+    assert read_steps(frame, ReleaseTable(), Source(), PLANE).states.tolist() == [11, 0]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, as_amounts
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, Names, opened, order_of
+from mechdesign.base._names import Labels, Names, labels_of, opened, order_of
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model._dithering import anchor_means, between
@@ -213,10 +213,7 @@ def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int, names: Na
     found = []
     for index, each in enumerate(list(given) if several else [given]):  # type: ignore[arg-type]
         path = f"prior[{index}]" if several else "prior"
-        prior = as_prior(each, path, names or None)
-        if len(prior) != n:
-            raise InputError(path, "has another number of secrets", value=len(prior), bound=f"{n}")
-        found.append(prior)
+        found.append(as_prior(each, path, labels_of(names, "distance") or None, n))
     if not found:
         raise InputError("prior", "is empty", bound="at least one prior, or None for the prior of the problem")
     return tuple(found)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import Floats, Integers, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_list, rename_path, require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, Names, opened, order_of
+from mechdesign.base._names import Labels, Names, labels_of, opened, order_of
 from mechdesign.base._values import cached_property
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._stated import Stated
@@ -38,7 +38,7 @@ class Requirement(ABC):
     """The key of the main number of the requirement in specifications, such as "epsilon", "factor" or "minimum"."""
 
     names: Names = ()
-    """The names of the secrets, if distances with names of text were given; otherwise empty."""
+    """The names of the secrets, if a frame of distances was given; otherwise empty."""
 
     @property
     @abstractmethod
@@ -94,8 +94,9 @@ class Requirement(ABC):
         return made
 
     def _names_of(self, secrets: Integers) -> Names:
-        """Return the names of a subset of the secrets."""
-        return tuple(self.names[secret] for secret in secrets.tolist()) if self.names else ()
+        """Return the names of a subset of the secrets, which are numbered from 0."""
+        labels = labels_of(self.names, "distance")
+        return tuple(labels[secret] for secret in secrets.tolist()) if labels else ()
 
     def arranged(self, labels: Labels) -> Requirement:
         """Return the requirement on secrets in the order of labels, with which its names are matched.
