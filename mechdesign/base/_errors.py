@@ -256,7 +256,7 @@ class LedgerError(MechdesignError):
 
 
 class LockError(LedgerError):
-    """The file system or the permissions refuse the lock of a ledger or accountant; nothing was recorded."""
+    """The file system or the permissions refuse the lock of a ledger; nothing was recorded."""
 
 
 class ExactReleaseError(MechdesignError):

@@ -141,22 +141,17 @@ class Accountant:
             leakages = self._leakages(grown)
             worst = int(leakages.argmax())
             if leakages[worst] > self._alpha:
-                self._refuse_or_warn(worst, float(leakages[worst]), epsilon)
+                self._refuse_or_warn(worst, float(leakages[worst]))
             self._epsilons = grown
             # Nothing follows the last release, so that its leakage is the backward leakage.
             return float(leakages[-1])
 
-    def _refuse_or_warn(self, worst: int, leakage: float, epsilon: float) -> None:
+    def _refuse_or_warn(self, worst: int, leakage: float) -> None:
         if self._on_excess == "warn":
             message = f"step {worst} now leaks {leakage:.6g}, more than the promised {self._alpha:.6g}"
             warn(message, BudgetWarning, stacklevel=4)
             return
-        if epsilon > self._alpha:
-            remedy = f"This release alone costs its budget {epsilon:.6g}: spend less, or promise a larger alpha"
-        elif (most := self._largest(self._epsilons)) > 0:
-            remedy = f"Spend at most {most:.6g}"
-        else:
-            remedy = "Nothing more can be released from these data"
+        remedy = f"Spend at most {self._largest(self._epsilons):.6g}"
         raise LeakageExceededError(worst, leakage, self._alpha, remedy)
 
     def _leakages(self, epsilons: tuple[float, ...]) -> Floats:

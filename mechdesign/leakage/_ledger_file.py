@@ -20,7 +20,7 @@ from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._entries import Entry
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._partition import Partition
-from mechdesign.leakage._series import Contents, Plan, Series, as_step
+from mechdesign.leakage._series import LONGEST, Contents, Plan, Series, as_step, place_of
 from mechdesign.leakage._support import Line, are_pieces
 
 _SCHEMA = "mechdesign.ledger/1"
@@ -81,7 +81,7 @@ def read_ledger(path: Path) -> Contents:
         texts = enumerate(document["partitions"])
         partitions = [Partition.read(text, f"partitions[{index}]") for index, text in texts]
         entries = tuple(_read_entry(entry, f"entries[{i}]", partitions) for i, entry in enumerate(document["entries"]))
-        series = None if document["series"] is None else _read_series(document["series"], len(entries))
+        series = None if document["series"] is None else _read_series(document["series"], entries)
         return Contents(_number(document["epsilon"], "epsilon"), _number(document["rho"], "rho"), entries, series)
     except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
         raise LedgerError(f"{path} is incomplete ({error!r}). Restore a copy") from error
@@ -150,18 +150,25 @@ def _series_to_json(series: Series) -> dict[str, Any]:
     }
 
 
-def _read_series(said: dict[str, Any], entries: int) -> Series:
+def _read_series(said: dict[str, Any], entries: tuple[Entry, ...]) -> Series:
+    steps = [entry.step for entry in entries if entry.step is not None]
+    places = list(map(place_of, steps))
+    if len(set(map(type, steps))) > 1 or max(places, default=0) - min(places, default=0) >= LONGEST:
+        raise ValueError("the steps of a series are of one kind and not too far from each other")
     domain, history = said["domain"], said["history"]
     if not isinstance(domain, str | None) or history not in ("others", "own"):
         raise ValueError(f"{[domain, history]!r} are not the domain and the history of a series")
     backward, forward = (tuple(map(_read_loss, said[name])) for name in ("backward", "forward"))
-    alpha, plans = exact(said["alpha"]), tuple(_read_plan(plan, entries) for plan in said["plans"])
+    alpha, plans = exact(said["alpha"]), tuple(_read_plan(plan, len(entries)) for plan in said["plans"])
     if alpha <= 0 or not backward or not forward or not any((*backward, *forward)) or not plans:
         raise ValueError("a series has a positive α, a matrix and a plan")
     return Series(alpha, backward, forward, history, domain, plans)
 
 
 def _read_plan(said: dict[str, Any], entries: int) -> Plan:
+    counts = [count for _, count in said["budgets"]]
+    if not all(type(count) is int and count > 0 for count in counts) or sum(counts) > LONGEST:
+        raise ValueError(f"a plan has from 1 to {LONGEST} budgets")
     budgets = tuple(each for text, count in said["budgets"] for each in [exact(text)] * count)
     kind, since = said["kind"], said["since"]
     known = kind in ("none", "equal", "constant", "allocated", "list") and (kind == "none") == (not budgets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import secrets
@@ -247,16 +248,6 @@ or give the ledger that the data deserve a larger budget
         """
         return () if self._contents.series is None else promises(self._contents, entry)
 
-    def begin(self) -> None:
-        """Create an empty file unless it exists, so that other processes can open it; without a path do nothing.
-
-        Raises:
-            LedgerError: The file is damaged, locked for too long or removed.
-            ExportError: The file cannot be written.
-        """
-        with self._lock, self._alone(), self._hold_file():
-            pass
-
     def spend(
         self,
         what: str,
@@ -421,7 +412,7 @@ or give the ledger that the data deserve a larger budget
         >>> flows = [[0.9, 0.1], [0.1, 0.9]]
         >>> series = ledger.add_series(alpha=1, backward=flows, forward=flows, plan=("equal", 12), history="others")
         >>> round(float(series.planned("2026-11")), 6)
-        0.152211
+        0.152842
         """
         promise = _as_series(alpha, backward, forward, history, domain)
         with self._changing():
@@ -537,6 +528,7 @@ class LedgerSeries:
 
     Args:
         ledger: A ledger with a series.
+        part: The part of a division to which `planned` and `largest` refer if they name none, or None.
 
     >>> ledger = Ledger(epsilon=2)
     >>> same = [[1, 0], [0, 1]]
@@ -548,25 +540,11 @@ class LedgerSeries:
     ({1: Fraction(1, 4)}, {1: 0.25}, Fraction(1, 4))
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._part: tuple[str, str] | None = None
+    def __init__(self, ledger: Ledger, part: tuple[str, str] | None = None) -> None:
+        self._ledger, self._part = ledger, as_part(part)
 
     def __repr__(self) -> str:
         return f"LedgerSeries(alpha={exact_text(self.alpha)}, {len(self.steps)} steps)"
-
-    def of_part(self, part: tuple[str, str]) -> LedgerSeries:
-        """Return the same series, whose `planned` and `largest` refer to a part of a division by default.
-
-        Args:
-            part: Name of a division of the data, and name of the part.
-
-        Returns:
-            The series.
-        """
-        made = LedgerSeries(self._ledger)
-        made._part = as_part(part)
-        return made
 
     @property
     def _now(self) -> tuple[Contents, Series]:
@@ -729,11 +707,9 @@ def _present() -> str:
 def _user() -> str:
     """Return the name of the user of this process."""
     try:
-        import pwd
-
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except (ImportError, KeyError):
-        return os.environ.get("USERNAME") or f"user {os.geteuid() if hasattr(os, 'geteuid') else '?'}"
+        return getpass.getuser().encode(errors="replace").decode()
+    except (ImportError, KeyError, OSError):
+        return "unknown"
 
 
 def _require_text(text: object, path: str) -> None:

@@ -33,7 +33,7 @@ from mechdesign.specification._read import PLANNED, VERSION, Epsilon, Source, co
 from mechdesign.specification._records import PeopleTable, Records, RecordsTable, build_records, value_numbers
 from mechdesign.specification._table_policies import BlocksTable, RecordPolicyTable, blocks, build_policy
 from mechdesign.tables._budget import Budget
-from mechdesign.tables._charges import CONFIDENCE, Time, planned_epsilon
+from mechdesign.tables._charges import CONFIDENCE, Terms, Time, planned_epsilon
 from mechdesign.tables._columns import refuse_counts
 from mechdesign.tables._domain import Attribute, Domain
 from mechdesign.tables._files import Published
@@ -43,6 +43,7 @@ from mechdesign.tables._queries._cumulative import Cumulative, Quantiles, Ranges
 from mechdesign.tables._queries._kmeans import KMeans
 from mechdesign.tables._queries._linear import Histogram, Sum
 from mechdesign.tables._query import Plan, Query
+from mechdesign.tables._records import Records as TableRecords
 from mechdesign.tables._values import value_names
 from mechdesign.tables._workload import MatrixQueries, Workload, marginals
 
@@ -409,13 +410,16 @@ class ReleaseSpecification:
         whole = self.ledger() if ledger is None and rng is None else ledger
         budget = self.table.budget if rng is None else self._stated(ledger, step)
         time = Time(step, gap, series) if rng is None else Time()
+
+        def prepare() -> Terms:
+            rows, level = people.rows_per_person, self.table.level
+            return self.query.prepare(
+                self.policy, budget["epsilon"], budget["rho"], rows, rng, self._part(whole), level, together, time
+            )
+
         with self.source.keys(_keys_of(self.table)):
-            charged, level = self._part(whole), self.table.level
             # The ledger may refuse the release before any data are read.
-            self.query.prepare(
-                self.policy, **budget, rows_per_person=people.rows_per_person, rng=rng, ledger=charged,
-                confidence=level, together=together, time=time,
-            )  # fmt: skip
+            terms = prepare()
         columns = [column for column in (people.person, step is not None and people.step) if column]
         read = read_table(table, (*self.domain.names, *map(str, columns)), self.source.layout)
         refuse_counts(read.others)
@@ -423,31 +427,15 @@ class ReleaseSpecification:
             _require_step(read, people.step, step)
         positions = self.records.indices(read)
         person = people_of(read, str(people.person)) if people.person else None
-
-        def release() -> Any:
-            return self.query.release(
-                policy=self.policy,
-                positions=positions,
-                **budget,
-                person=person,
-                rows_per_person=people.rows_per_person,
-                rng=rng,
-                ledger=charged,
-                confidence=level,
-                together=together,
-                step=time.step,
-                gap=time.gap,
-                series=time.series,
-            )
-
         with self.source.keys(_keys_of(self.table)):
+            given = TableRecords(self.domain, positions=positions)
             try:
-                found = release()
+                found = self.query.answer(terms, given, person)
             except BudgetExceededError:
-                if budget["epsilon"] != PLANNED:
+                if not terms.time.planned:
                     raise
                 # Another release may have used a part of the planned budget since it was read.
-                found = release()
+                found = self.query.answer(prepare(), given, person)
             return Published(found, self.title, **self.query.read(found, self.domain))
 
     def output_size(self, report: bool = True) -> int:

@@ -118,8 +118,8 @@ class LedgerPart:
     @property
     def series(self) -> LedgerSeries | None:
         """Return the series of the ledger, which plans budgets for this group; None without a series."""
-        found = self.ledger.series
-        return None if found is None else found.of_part((self.division, self.part))
+        part = self.division, self.part
+        return None if self.ledger.series is None else LedgerSeries(self.ledger, part)
 
     def promises(self, entry: Entry) -> tuple[str, ...]:
         """Return the sentences of `mechdesign.Ledger.promises`.

@@ -332,15 +332,7 @@ class Query(Generic[R]):
             raise InputError("policy", "is not given", bound="a mechdesign.tables.Policy", remedy=remedy)
         time = Time(step, gap, series)
         terms = self.prepare(policy, epsilon, rho, rows_per_person, rng, ledger, confidence, together, time)
-        records = Records(terms.policy.domain, data, positions, counts)
-        if person is not None:
-            check_people(person, terms.rows, records.count_rows)
-        if terms.rows > 1 and isinstance(ledger, LedgerPart) and ledger.by_value:
-            problem = "is of a group of values, and the rows of one person may lie in several groups"
-            remedy = "charge the ledger itself, where budgets add up"
-            raise InputError("ledger", problem, value=ledger.division, bound="rows_per_person = 1", remedy=remedy)
-        found: R = self._release(replace(terms, checked=person is not None), records)
-        return found
+        return self.answer(terms, Records(terms.policy.domain, data, positions, counts), person)
 
     def prepare(
         self,
@@ -380,7 +372,7 @@ class Query(Generic[R]):
             raise InputError("step", "is given without a ledger", value=time.step, bound="a ledger with a series")
         if time.step is None and (ledger is None or time.series is False or ledger.series is None):
             return terms
-        if rows > 1:
+        if rows > 1 and time.step is not None:
             bound = "1: the leakage bounds what one row of a person tells at each step"
             raise InputError("rows_per_person", "is too large for a series", value=rows, bound=bound)
         try:
@@ -390,6 +382,27 @@ class Query(Generic[R]):
             if self._plan(known, terms.budget).taken.error:
                 raise
         return terms
+
+    def answer(self, terms: Terms, records: Records, person: object = None) -> R:
+        """Answer the query from records, on terms that `prepare` returned.
+
+        Args:
+            terms: the terms of the release.
+            records: the records.
+            person: the key of the person of each row, or None.
+
+        Returns:
+            The release.
+        """
+        if person is not None:
+            check_people(person, terms.rows, records.count_rows)
+        if terms.rows > 1 and isinstance(terms.ledger, LedgerPart) and terms.ledger.by_value:
+            problem = "is of a group of values, and the rows of one person may lie in several groups"
+            remedy = "charge the ledger itself, where budgets add up"
+            bound = "rows_per_person = 1"
+            raise InputError("ledger", problem, value=terms.ledger.division, bound=bound, remedy=remedy)
+        found: R = self._release(replace(terms, checked=person is not None), records)
+        return found
 
     def read(self, release: Release, domain: Domain) -> dict[str, Any]:
         """Return the estimates derived from a release; the keys are names of attributes of `Published`.
