@@ -101,7 +101,6 @@ autodoc_type_aliases = {
     "Flags": "numpy.ndarray",
     "Floats": "numpy.ndarray",
     "Integers": "numpy.ndarray",
-    "Names": "tuple",
 }
 autodoc_default_options = {"members": True}
 napoleon_numpy_docstring = False
