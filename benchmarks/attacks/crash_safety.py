@@ -172,7 +172,7 @@ class Release(Victim):
     def faults(self, killed: int) -> list[str]:
         """Require complete files, and files of one run if there is a manifest."""
         folder = self.folder / "out"
-        steps = WALK.count("\n")
+        steps = WALK.count("\n") - 1
         faults = [
             f"{path.name} is half written"
             for path in filter(written, folder.glob("[!.]*.csv"))

@@ -42,6 +42,7 @@ _OURS = {
     "Fraction": "fractions.Fraction",
     "Integers": "numpy.ndarray",
     "NDArray": "numpy.ndarray",
+    "Names": "tuple",
     "Path": "pathlib.Path",
     "networkx.classes.graph.Graph": "networkx.Graph",
     "numpy.random._generator.Generator": "numpy.random.Generator",
@@ -212,7 +213,7 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, con
     target = node["reftarget"]
     first, _, rest = target.partition(".")
     outside = f"{_SHORT[first]}.{rest}" if first in _SHORT else _OURS.get(target, target)
-    if outside.partition(".")[0] in ("fractions", "matplotlib", "networkx", "numpy", "pathlib", "scipy"):
+    if outside.partition(".")[0] in ("fractions", "matplotlib", "networkx", "numpy", "pathlib", "scipy", "tuple"):
         elsewhere = node.deepcopy()
         elsewhere["reftype"], elsewhere["reftarget"] = "obj", outside
         return resolve_reference_any_inventory(env, False, elsewhere, content)

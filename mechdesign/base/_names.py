@@ -248,17 +248,15 @@ def order_of(found: Labels, labels: Labels, place: str) -> NDArray[np.int64] | N
     positions = {name: position for position, name in enumerate(found)}
     known = set(wanted)
     foreign = next((name for name in found if name not in known), None)
-    if foreign is not None:
+    missing = next((label for label in wanted if label not in positions), None)
+    if foreign is not None or missing is not None:
         raise InputError(
             place,
-            "has a name that is no label",
-            value=foreign,
-            bound=f"labels, such as {wanted[0]!r}",
+            "lacks a label" if foreign is None else "has a name that is no label",
+            value=missing if foreign is None else foreign,
+            bound=f"labels, such as {wanted[0]!r}, each of {len(wanted)} once",
             remedy="check its spelling and its axis, or drop the names with to_numpy() if the order is right",
         )
-    missing = next((label for label in wanted if label not in positions), None)
-    if missing is not None:
-        raise InputError(place, "lacks a label", value=missing, bound=f"a name for each of {len(wanted)} labels")
     order = np.fromiter((positions[label] for label in wanted), dtype=np.int64, count=len(wanted))
     return None if bool((order == np.arange(order.size)).all()) else order
 

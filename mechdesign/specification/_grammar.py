@@ -94,10 +94,6 @@ def _remove_nulls(value: Any) -> Any:
     return kept
 
 
-# The key whose value names a data file or a folder of data.
-_FILE = "path"
-# Keys whose value is a list of names of data files.
-_LISTS = ("paths",)
 _WITHOUT_FILES = ("ledger", "solver", "sweep", "title")
 
 
@@ -107,46 +103,42 @@ def with_value(data: Raw, key: str, value: object, path: str) -> Raw:
     Raises `SpecificationError` at `path` if the key leads through a value that is not a table, or past the end of a
     list.
     """
-    step, _, remaining = key.partition(".")
-    changed: Raw = _replace(data, step, remaining, value, "", path)
-    return changed
+    # Tables and lists along the path are copied, and no others.
+    changed: Any = {"": data}
+    above: Any = changed
+    place: Any = ""
+    step: Any
+    for depth, step in enumerate(steps := key.split(".")):
+        here, found = ".".join(steps[:depth]), above[place]
+        copied: Any
+        if isinstance(found, list):
+            if not (step.isdecimal() and step.isascii() and int(step) < len(found)):
+                bound = f"between 0 and {len(found) - 1}" if found else "an index of the list, which is empty"
+                raise SpecificationError(path, f"has no {here}.{step} in the specification", value=step, bound=bound)
+            copied, step = [*found], int(step)
+        elif isinstance(found, dict):
+            copied = {**found}
+            copied.setdefault(step, {})
+        else:
+            problem, remedy = f"leads through {here}, which has a value in the specification", f"sweep {here} itself"
+            raise SpecificationError(path, problem, value=str(found), remedy=remedy)
+        above[place] = copied
+        above, place = copied, step
+    above[place] = value
+    result: Raw = changed[""]
+    return result
 
 
 def files(data: object) -> Iterator[str]:
     """Yield the names of all data files and folders in the tables of a specification."""
     if isinstance(data, Mapping):
         for key, value in data.items():
-            if key == _FILE and isinstance(value, str):
+            if key == "path" and isinstance(value, str):
                 yield value
-            elif key in _LISTS and isinstance(value, list):
+            elif key == "paths" and isinstance(value, list):
                 yield from value
             elif key not in _WITHOUT_FILES:
                 yield from files(value)
     elif isinstance(data, list):
         for value in data:
             yield from files(value)
-
-
-def _replace(data: Any, step: str, remaining: str, value: object, before: str, path: str) -> Any:
-    here = f"{before}.{step}" if before else step
-    if isinstance(data, list):
-        if not (step.isdecimal() and step.isascii() and int(step) < len(data)):
-            bound = f"between 0 and {len(data) - 1}" if data else "an index of the list, which is empty"
-            raise SpecificationError(path, f"has no {here} in the specification", value=step, bound=bound)
-        place: Any = int(step)
-        inner: Any = data[place]
-        copied: Any = [*data]
-    elif isinstance(data, dict):
-        place, inner, copied = step, data.get(step, {}), {**data}
-    else:
-        raise SpecificationError(
-            path,
-            f"leads through {before}, which has a value in the specification",
-            value=str(data),
-            remedy=f"sweep {before} itself",
-        )
-    if remaining:
-        following, _, remaining = remaining.partition(".")
-        value = _replace(inner, following, remaining, value, here, path)
-    copied[place] = value
-    return copied
