@@ -255,11 +255,14 @@ def _show_notes_before(given: Specification, seed: int | None, notes: Iterable[s
 
 def _open_ledger(given: Specification, file: Path | None, wait: float, directory: Path) -> Ledger | None:
     """Return the ledger that is charged, from a file or the specification, and show its path."""
+    from mechdesign.leakage._promises import OUTSIDE
     from mechdesign.leakage.accounting import Ledger
 
     ledger = given.ledger(wait) if file is None else Ledger.existing(file, wait)
     if ledger is not None:
         announce(ledger, directory)
+        if ledger.series is not None:
+            say_note(OUTSIDE)
     return ledger
 
 

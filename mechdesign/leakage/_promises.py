@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from mechdesign.certify._exact import exact_text
-from mechdesign.leakage._entries import Entry, totals
-from mechdesign.leakage._series import Contents, Series
+from mechdesign.leakage._entries import Entry, TimeStep, totals
+from mechdesign.leakage._series import Contents, Series, place_of
 
 OUTSIDE = (
     "This release is outside the series of the ledger: the limit of the leakage does not count what it tells about "
@@ -25,9 +27,20 @@ def promises(contents: Contents, entry: Entry) -> tuple[str, ...]:
         f"This release (step {entry.step}): ε = {epsilon} between any two values of a person at this step.",
         f"All releases so far together ({len(before)}): {totals(before)}, whatever all values of a person are.",
         f"Each value, given all releases of the series and the correlation: α = {exact_text(series.alpha)}.",
+        *_left_out(before, entry.step),
         *assumptions(series),
         *([_DIVISION] if any(each.part is not None for each in before) else []),
     )
+
+
+def _left_out(entries: Sequence[Entry], step: TimeStep) -> Iterator[str]:
+    """Yield a sentence if steps lie between a time step and the nearest one of the entries."""
+    others = {entry.step for entry in entries if entry.step is not None} - {step}
+    if others:
+        nearest = min(others, key=lambda other: abs(place_of(other) - place_of(step)))
+        count = abs(place_of(nearest) - place_of(step)) - 1
+        if count:
+            yield f"Steps left out between {nearest} and {step}: {count}. Nothing may have been released there."
 
 
 def assumptions(series: Series) -> tuple[str, ...]:

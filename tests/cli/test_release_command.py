@@ -411,3 +411,13 @@ def test_steps_that_are_not_optimal_are_told(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(planner, "synthesise", hurried)
     said = well("release", *write(LP, "state\n0\n")).stderr
     assert "at the worst step the cost is proved to within 2e-06 of the least possible; the tolerance is 1e-06" in said
+
+
+def test_a_trace_is_outside_the_series_of_its_ledger() -> None:
+    ledger = Ledger(100, path="ledger.json")
+    ledger.add_series(alpha=1, backward=None, forward=[[0.9, 0.1], [0.1, 0.9]], history="others")
+    line = ["release", *write(SPECIFICATION + LEDGER)]
+    assert_wrong_usage({" ".join(line): "--no-series"})
+    assert not ledger.entries
+    assert "outside the series" in flat(well(*line, "--no-series").stderr)
+    assert [entry.series for entry in ledger.entries] == [False] * 5
