@@ -13,7 +13,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -191,10 +191,10 @@ def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def hold_new_lock(path: Path, wait: float, missing: Callable[[], Exception]) -> Iterator[None]:
+def hold_new_lock(path: Path, wait: float, missing: str) -> Iterator[None]:
     """Hold the lock of a file that the caller creates if it is missing.
 
-    Raises the error that `missing` returns if there is an old lock without its file; `hold_lock` may raise further
+    Raises `LedgerError` with the text `missing` if there is an old lock without its file; `hold_lock` may raise further
     errors. Another process may have just created the lock; this function waits at most a second for its file.
     """
     until = time.monotonic() + min(wait, _CREATION_S)
@@ -205,14 +205,14 @@ def hold_new_lock(path: Path, wait: float, missing: Callable[[], Exception]) -> 
                 yield
                 return
         if time.monotonic() >= until:
-            raise missing()
+            raise LedgerError(missing)
         time.sleep(_PAUSE_S)
 
 
-def require_one_name(path: Path, refuse: Callable[[str], Exception]) -> None:
-    """Raise the error that `refuse` returns if the file has a second name, which would keep the old content."""
+def require_one_name(path: Path) -> None:
+    """Raise `LedgerError` if the file has a second name, which would keep the old content."""
     if exists(path) and path.stat().st_nlink > 1:
-        raise refuse(
+        raise LedgerError(
             f"{path} has a second name (a hard link), which would keep the old content; nothing was recorded. Remove "
             "the other name, or copy the file and use only the copy"
         )

@@ -79,15 +79,13 @@ class Accountant:
     def backward_leakage(self) -> Floats:
         """The backward leakage of every release, shape (T,), the largest over candidates."""
         epsilons = self._epsilons
-        before, _ = self._series.both_ways(epsilons)
-        return np.array([total(amount, 0.0, spent) for amount, spent in zip(before, epsilons, strict=True)])
+        return np.array([*map(total, self._series.both_ways(epsilons)[0], itertools.repeat(0.0), epsilons)])
 
     @property
     def forward_leakage(self) -> Floats:
         """The present forward leakage of every release, shape (T,), the largest over candidates."""
         epsilons = self._epsilons
-        _, after = self._series.both_ways(epsilons)
-        return np.array([total(0.0, amount, spent) for amount, spent in zip(after, epsilons, strict=True)])
+        return np.array([*map(total, itertools.repeat(0.0), self._series.both_ways(epsilons)[1], epsilons)])
 
     @property
     def leakage(self) -> Floats:
@@ -155,30 +153,20 @@ class Accountant:
         raise LeakageExceededError(worst, leakage, self._alpha, remedy)
 
     def _leakages(self, epsilons: tuple[float, ...]) -> Floats:
-        amounts = zip(*self._series.both_ways(epsilons), epsilons, strict=True)
-        return np.array([total(*each) for each in amounts])
+        return np.array([*map(total, *self._series.both_ways(epsilons), epsilons)])
 
     def _largest(self, epsilons: tuple[float, ...]) -> float:
         def leak(amount: Fraction) -> dict[int, Amount]:
             budgets = (*map(decimal, epsilons), amount)
-            amounts = zip(*self._series.both_ways(budgets), budgets, strict=True)
-            return dict(enumerate(itertools.starmap(add_up, amounts)))
+            return dict(enumerate(map(add_up, *self._series.both_ways(budgets), budgets)))
 
         return round_down(self._series.largest(leak, Fraction(0)))
 
-    def __copy__(self) -> Accountant:
-        """Return the accountant itself: copies together could leak more than α."""
-        return self
-
-    def __deepcopy__(self, _: dict[int, Any]) -> Accountant:
-        """Return the accountant itself: copies together could leak more than α."""
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
-        """Raise `LedgerError`, because copies together could leak more than α."""
+        """Raise `LedgerError` for a copy, too: copies together could leak more than α."""
         raise LedgerError(
-            "an accountant belongs to its process and cannot be pickled: each copy would spend the whole promise. Keep "
-            "the promise in a ledger with a series"
+            "an accountant cannot be copied or pickled: each copy would spend the whole promise. Keep the promise in a "
+            "ledger with a series"
         )
 
     def __repr__(self) -> str:

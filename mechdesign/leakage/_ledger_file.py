@@ -7,10 +7,12 @@ import hashlib
 import itertools
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from types import NoneType
 from typing import Any
+
+import msgspec
 
 from mechdesign.base._atomic import write_file
 from mechdesign.base._errors import InputError, LedgerError
@@ -83,49 +85,25 @@ def read_ledger(path: Path) -> Contents:
         entries = tuple(_read_entry(entry, f"entries[{i}]", partitions) for i, entry in enumerate(document["entries"]))
         series = None if document["series"] is None else _read_series(document["series"], entries)
         return Contents(_number(document["epsilon"], "epsilon"), _number(document["rho"], "rho"), entries, series)
-    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError, msgspec.ValidationError) as error:
         raise LedgerError(f"{path} is incomplete ({error!r}). Restore a copy") from error
 
 
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    "when": str,
-    "what": str,
-    "protects": str,
-    "policy": (str, NoneType),
-    "number": (str, NoneType),
-    "domain": (str, NoneType),
-    "together": bool,
-    "series": (bool, NoneType),
-    "turn": (int, NoneType),
-    "who": (str, NoneType),
-}
-"""The types of the values of an entry that are stored as they are."""
-
-
-def _read_entry(entry: dict[str, Any], path: str, partitions: list[Partition]) -> Entry:
-    plain = {name: entry[name] for name in _KINDS}
-    for name, kind in _KINDS.items():
-        if not isinstance(plain[name], kind):
-            raise InputError(f"{path}.{name}", "is of another type", value=plain[name])
-    number, policy, step, part = plain["number"], plain["policy"], entry["step"], entry["part"]
-    if policy is not None and not policy.strip():
-        raise InputError(f"{path}.policy", "is not a name", value=policy, bound="a text that is not empty")
-    if number is not None and not NUMBER.fullmatch(number):
-        raise InputError(f"{path}.number", "is not a number", value=number, bound="32 hexadecimal digits")
-    epsilon, rho = (_number(entry[name], f"{path}.{name}") for name in ("epsilon", "rho"))
-    components, classes = (_partition(entry[name], f"{path}.{name}", partitions) for name in ("components", "classes"))
-    exact = classes is not None and epsilon == 0
-    if (epsilon is None) == (rho is None) or ((epsilon or rho or 0) <= 0 and not exact):
-        raise InputError(path, "spends nothing", value=entry, bound="a positive ε or ρ, or exact")
-    return Entry(
-        **plain,
-        epsilon=epsilon,
-        rho=rho,
-        part=None if part is None else (str(part[0]), str(part[1])),
-        components=components,
-        classes=classes,
-        step=None if step is None else as_step(step),
-    )
+def _read_entry(said: dict[str, Any], path: str, partitions: list[Partition]) -> Entry:
+    names = ("components", "classes")
+    components, classes = (_partition(said[name], f"{path}.{name}", partitions) for name in names)
+    entry = msgspec.convert(said | dict.fromkeys(names), Entry, dec_hook=lambda _, text: exact(text, path))
+    entry = replace(entry, components=components, classes=classes)
+    if entry.policy is not None and not entry.policy.strip():
+        raise InputError(f"{path}.policy", "is not a name", value=entry.policy, bound="a text that is not empty")
+    if entry.number is not None and not NUMBER.fullmatch(entry.number):
+        raise InputError(f"{path}.number", "is not a number", value=entry.number, bound="32 hexadecimal digits")
+    if entry.step is not None:
+        as_step(entry.step)
+    spent, exact_answer = entry.epsilon or entry.rho or 0, entry.classes is not None and entry.epsilon == 0
+    if (entry.epsilon is None) == (entry.rho is None) or (spent <= 0 and not exact_answer):
+        raise InputError(path, "spends nothing", value=said, bound="a positive ε or ρ, or exact")
+    return entry
 
 
 def _partition(place: object, path: str, partitions: list[Partition]) -> Partition | None:

@@ -139,8 +139,8 @@ class Series:
         gaps = [after - before for before, after in itertools.pairwise(places)]
         # No release leaks more than all budgets together (Theorem 3).
         most = sum(budgets)
-        amounts = zip(*self.both_ways(budgets, gaps), budgets, strict=True)
-        return {place: min(most, add_up(*each)) for place, each in zip(places, amounts, strict=True)}
+        found = map(add_up, *self.both_ways(budgets, gaps), budgets)
+        return {place: min(most, each) for place, each in zip(places, found, strict=True)}
 
     def both_ways(
         self, budgets: Sequence[Budget], gaps: Sequence[int] | None = None

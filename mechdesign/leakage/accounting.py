@@ -444,7 +444,7 @@ or give the ledger that the data deserve a larger budget
         self._require_process()
         with self._lock, self._alone(), self._hold_file():
             if self._path is not None:
-                require_one_name(self._path, LedgerError)
+                require_one_name(self._path)
             yield
 
     def _keep(self, contents: Contents) -> None:
@@ -481,7 +481,7 @@ or give the ledger that the data deserve a larger budget
             return
         require_folder(self._path)
         path = self._path
-        with hold_new_lock(path, self._wait, lambda: LedgerError(self._missing(path))):
+        with hold_new_lock(path, self._wait, self._missing(path)):
             if not exists(path) and not self._stood:
                 write_ledger(path, self._contents)
             if not exists(path):

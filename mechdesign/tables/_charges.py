@@ -203,16 +203,11 @@ class Terms:
 def planned_epsilon(ledger: Ledger | LedgerPart | None, step: TimeStep | None) -> Fraction:
     """Return what is left of the planned budget of a time step; raise an error if nothing is planned or left."""
     series = None if ledger is None else ledger.series
-    why, left, remedy = "", None, "state ε, or make a plan: mechdesign ledger plan FILE --steps 12"
-    if series is None:
-        why = "no ledger has a series"
-    elif step is None:
-        why, remedy = "no step is given", 'state the time step, such as step="2026-11" (--step 2026-11)'
-    elif (left := series.planned(step)) is None:
-        why = "the series has no plan"
+    left = None if series is None or step is None else series.planned(step)
     if left is None:
-        bound = "a number, or the planned budget of a step"
-        raise InputError("epsilon", f"cannot be planned: {why}", value="planned", bound=bound, remedy=remedy)
+        why = "no ledger has a series" if series is None else "no step is given" if step is None else "there is no plan"
+        remedy = "state ε; or a step (--step 2026-11) and a plan (mechdesign ledger plan FILE --steps 12)"
+        raise InputError("epsilon", f"cannot be planned: {why}", value="planned", remedy=remedy)
     if left == 0:
         raise BudgetExceededError(f"nothing is left of the planned budget of step {step}. {REPLAN}")
     return left
