@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import secrets
@@ -707,8 +706,11 @@ def _present() -> str:
 def _user() -> str:
     """Return the name of the user of this process."""
     try:
-        return getpass.getuser().encode(errors="replace").decode()
-    except (ImportError, KeyError, OSError):
+        import pwd
+
+        # Not by the environment, which a change of user may keep.
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except (ImportError, KeyError):
         return "unknown"
 
 
