@@ -136,7 +136,8 @@ def targets() -> dict[str, Target]:
         "places.csv": 'name,x,y,count\nhome,0,0,3\nwork,1,0,1\n"a, b",2,1,0\ngym,3,3.5,2\n',
         "distance.csv": "".join(",".join(map(str, row)) + "\n" for row in line.tolist()),
         "edges.csv": "source,target\nhome,work\nwork,gym\n",
-        "checkins.csv": "user,latitude,longitude,time\nu,40.0,116.3,2008-10-23T02:53:04Z\nv,39.95,116.4,2008-10-23 02:53:09\n",
+        "checkins.csv": "user,latitude,longitude,time\nu,40.0,116.3,2008-10-23T02:53:04Z\n"
+        "v,39.95,116.4,2008-10-23 02:53:09\n",
         "states.csv": "state\nhome\n1\ngym\n",
         "degrees.csv": "time,latitude,longitude\n2026-01-01,40.0,116.3\n2026-01-02,39.95,116.4\n",
         "budgets.csv": "step,epsilon\n0,0.5\n1,1e-3\n2,0\n",
