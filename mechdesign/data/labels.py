@@ -86,9 +86,11 @@ class Names:
             raise InputError(path, problem, bound="a label in its exact spelling")
         return int(text)
 
-    def find_pair(self, first: str, second: str, path: str) -> tuple[int, int]:
-        """Return the positions of two members named in a text, as `find_text` does; they must differ."""
-        pair = self.find_text(first, path), self.find_text(second, path)
+    def find_pair(
+        self, first: str, second: str, path: str, fields: tuple[str, str] = (", field 1", ", field 2")
+    ) -> tuple[int, int]:
+        """Return the positions of two members named in a line, as `find_text` does; they must differ."""
+        pair = self.find_text(first, path + fields[0]), self.find_text(second, path + fields[1])
         if pair[0] == pair[1]:
             raise InputError(path, "is a self-loop", bound="an edge between two secrets", remedy="leave it out")
         return pair

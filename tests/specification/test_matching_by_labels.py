@@ -41,6 +41,7 @@ def test_the_first_mismatch_of_a_file_of_counts_is_refused_by_its_line_and_shows
     for text, words in (
         ("place,n\nC,3\nD,2\nA,1\n", "line 3, column place is not the label of a secret"),
         ("place,n\nB,x\nC,3\nA,1\n", "line 2, column n is not a number"),
+        ("place,n\nB,1\nC,-3\nA,1\n", "line 3, column n is negative"),
     ):
         Path("counts.csv").write_text(text)
         with pytest.raises(SpecificationError) as caught:
