@@ -9,9 +9,9 @@ import numpy as np
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats
-from mechdesign.base._errors import InputError, Shown, withholding_values
+from mechdesign.base._errors import Shown, withholding_values
 from mechdesign.data import trajectories
-from mechdesign.data.labels import read_matched
+from mechdesign.data.labels import read_counts
 from mechdesign.data.movement import Columns, read_movement, read_places, read_trajectories
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.model._domain import Domain
@@ -79,12 +79,7 @@ def _check_length(length: int, domain: Domain, source: Source) -> None:
 def _from_file(table: CountsFile, source: Source, domain: Domain) -> Floats:
     """Return the counts in a file, in the order of the secrets."""
     with source.file(table) as file:
-        found, rows = read_matched(file, [table.column], table.label, domain.labels, source.layout)
-        counts = found.numbers(table.column)
-        if (counts < 0).any():
-            where = found.where(int(np.argmax(counts < 0)), table.column)
-            raise InputError(where, "is negative", bound="a count >= 0")
-        return counts[rows]
+        return read_counts(file, table.column, table.label, domain.labels, source.layout)
 
 
 def sampling_of(table: Checkins | Trajectories | ChainTable | ReleaseTable, source: Source) -> Sampling:
