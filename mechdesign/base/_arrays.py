@@ -75,20 +75,6 @@ def require(good: NDArray[np.bool_], array: NDArray[Any], path: str, bound: str,
     raise InputError(f"{path}[{place}]", "is not accepted", value=array[index].item(), bound=bound, remedy=remedy)
 
 
-def as_amounts(
-    values: ArrayLike,
-    path: str,
-    shape: str,
-    bound: str = "a finite number >= 0",
-    rows: Labels | None = None,
-    columns: Labels | None = None,
-) -> Floats:
-    """Return `as_floats(values)`; raise `InputError` for the first entry that is negative or not finite."""
-    array = as_floats(values, path, shape, rows, columns)
-    require(np.isfinite(array) & (array >= 0), array, path, bound)
-    return array
-
-
 def as_nonnegative(
     values: ArrayLike,
     path: str,
@@ -141,12 +127,13 @@ def as_whole_numbers(values: ArrayLike, path: str, axes: int, *, minimum: int = 
     return _freeze(raw, np.dtype(np.int64))
 
 
-def as_distribution(values: ArrayLike, path: str) -> Floats:
+def as_distribution(values: ArrayLike, path: str, remedy: str = "") -> Floats:
     """Return a read-only float64 array of probabilities.
 
     Args:
         values: Probabilities (n,) >= 0 whose sum is within `SUM_TOLERANCE` of 1.
         path: The path of the argument, for messages.
+        remedy: The suggested remedy for another sum.
 
     Returns:
         The array (n,).
@@ -160,7 +147,7 @@ def as_distribution(values: ArrayLike, path: str) -> Floats:
     array = as_nonnegative(values, path, 1)
     total = math.fsum(array)
     if abs(total - 1) > SUM_TOLERANCE:
-        raise InputError(path, "does not sum to 1", value=total, bound="within 1e-9 of 1")
+        raise InputError(path, "does not sum to 1", value=total, bound="within 1e-9 of 1", remedy=remedy)
     return array
 
 

@@ -78,8 +78,8 @@ def as_path(value: object, path: str) -> Path:
 
 
 def as_list(values: Any, path: str, bound: str) -> list[Any]:
-    """Return the items of an iterable as a list; raise `InputError` for texts and for values without items."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    """Return the items of an iterable as a list; raise `InputError` for texts, mappings, and sets without an order."""
+    if isinstance(values, str | bytes | Mapping | set | frozenset) or not isinstance(values, Iterable):
         raise InputError(path, "is not a list", value=type(values).__name__, bound=bound)
     return list(values)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from mechdesign.base._check import rename_path, require_unmasked
+from mechdesign.base._check import as_list, rename_path, require_unmasked
 from mechdesign.base._errors import InputError, InputWarning
 from mechdesign.base._warnings import warn
 
@@ -57,9 +57,8 @@ class Named:
         array = _plain(values, "values", object)
         object.__setattr__(self, "values", array)
         for axis, (name, given) in enumerate((("rows", rows), ("columns", columns))):
-            if isinstance(given, str | bytes):
-                raise InputError(name, "is one text", value=given, bound="a list of names")
-            names = tuple(each.item() if isinstance(each, np.generic) else each for each in given)
+            listed = as_list(given, name, "a list of names")
+            names = tuple(each.item() if isinstance(each, np.generic) else each for each in listed)
             size = array.shape[axis] if axis < array.ndim else 0
             if names and len(names) != size:
                 raise InputError(name, "has another length", value=len(names), bound=f"{size} names, or none")
@@ -219,7 +218,7 @@ def order_of(found: Labels, labels: Labels, place: str) -> NDArray[np.int64] | N
     >>> order_of(["work", "home"], ["home", "work"], "prior").tolist()
     [1, 0]
     """
-    if not found or tuple(found) == tuple(labels):
+    if not found or (tuple(found) == tuple(labels) and len(set(found)) == len(found)):
         return None
     wanted = labels
     if _are_positions(found, place):

@@ -17,7 +17,7 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.cli._console import say_note
-from mechdesign.data.labels import read_matched
+from mechdesign.data.labels import read_counts
 from mechdesign.data.table import Table, read_table
 from mechdesign.model._answers import draw_anchors
 from mechdesign.model._domain import Domain
@@ -166,6 +166,6 @@ def _rename_paths(error: InputError, table: Table | None) -> InputError:
 def read_weights(path: Path, labels: Sequence[str]) -> Floats:
     """Return the probabilities of secrets from a file with the columns label and weight, or weight alone in order."""
     only = set(read_table(path).columns) == {"weight"}
-    table, rows = read_matched(path, ["weight"], None if only else "label", labels)
+    counts = read_counts(path, "weight", None if only else "label", labels)
     with withholding_values():
-        return Prior.from_counts(table.numbers("weight")[rows]).probabilities
+        return Prior.from_counts(counts).probabilities

@@ -348,6 +348,8 @@ def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
         if len(ends) != 2:
             raise InputError(where, "is not an edge", value=len(ends), bound="two secrets, separated by a comma")
         pairs.append(names.find_pair(ends[0], ends[1], where))
+    if not pairs:
+        raise InputError(str(path), "contains no edges", bound="at least one edge")
     return from_edges(len(labels), pairs)
 
 

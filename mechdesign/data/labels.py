@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
 from mechdesign.data.table import FIXED, Layout, Table, read_table
 
@@ -86,9 +86,11 @@ class Names:
             raise InputError(path, problem, bound="a label in its exact spelling")
         return int(text)
 
-    def find_pair(self, first: str, second: str, path: str) -> tuple[int, int]:
-        """Return the positions of two members named in a text, as `find_text` does; they must differ."""
-        pair = self.find_text(first, path), self.find_text(second, path)
+    def find_pair(
+        self, first: str, second: str, path: str, fields: tuple[str, str] = (", field 1", ", field 2")
+    ) -> tuple[int, int]:
+        """Return the positions of two members named in a line, as `find_text` does; they must differ."""
+        pair = self.find_text(first, path + fields[0]), self.find_text(second, path + fields[1])
         if pair[0] == pair[1]:
             raise InputError(path, "is a self-loop", bound="an edge between two secrets", remedy="leave it out")
         return pair
@@ -159,3 +161,14 @@ def read_matched(
     if missing is not None:
         raise InputError(f"{path}, column {label}", f"has no row for {missing!r}", bound="one row for each secret")
     return table, np.array([rows[position] for position in range(len(labels))], dtype=np.int64)
+
+
+def read_counts(
+    path: Path, column: str, label: str | bool | None, labels: Sequence[str], layout: Layout = FIXED
+) -> Floats:
+    """Read the count of each secret as `read_matched` does; raise `InputError` for the first line below 0."""
+    table, rows = read_matched(path, [column], label, labels, layout)
+    counts = table.numbers(column)
+    if (counts < 0).any():
+        raise InputError(table.where(int(np.argmax(counts < 0)), column), "is negative", bound="a count >= 0")
+    return counts[rows]

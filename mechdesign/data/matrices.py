@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import struct
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import LARGEST_MATRIX, Floats
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import InputError
+from mechdesign.base._files import read_regular
 from mechdesign.base._names import Named, opened
 from mechdesign.certify._archive import max_unpacked_bytes
 from mechdesign.certify._exact import exact
@@ -82,6 +84,7 @@ def read_matrix(
     >>> matrix.rows, np.asarray(matrix).tolist()
     (('home', 'work'), [[0.0, 2.5], [2.5, 0.0]])
     """
+    _require_known(header, index)
     if hasattr(source, "columns") and hasattr(source, "__array__"):
         return _of_frame(source, header, index)
     path = as_path(source, "source")
@@ -91,6 +94,9 @@ def read_matrix(
 def _of_frame(frame: Any, header: Declared, index: Declared) -> Named:
     """Return the numbers of a data frame; its first column names the rows if `index` is true."""
     heads = list(frame.columns)
+    if len(set(heads)) < len(heads):
+        raise InputError("source", "repeats the name of a column", bound="each name once", remedy="rename one of them")
+    _require_size((len(frame), max(0, len(heads) - bool(index))), "source")
     numbers = opened(frame[heads[1:]] if index else frame, "source", np.float64)
     rows = list(frame[heads[0]]) if index is True else () if index else numbers.rows
     return Named(numbers.values, rows, numbers.columns if header in (None, True) else ())
@@ -111,15 +117,20 @@ def read_any_matrix(
     """Read a matrix as `read_dense` does, but leave a sparse matrix sparse."""
     suffix = path.suffix.lower()
     binary = suffix in (".npy", ".npz")
+    _require_known(header, index)
     for key, declared in (("header", header), ("index", index)):
-        if declared is not None and not isinstance(declared, bool) and declared != "ignore":
-            raise InputError(key, "is not known", value=declared, bound='true, false or "ignore"')
         # The options of a command hold for all its files.
         if declared and binary and layout.declared:
             raise InputError(key, f"is declared, but {path} has no names", bound="a CSV", remedy="remove the key")
     if suffix == ".parquet":
         raise InputError(str(path), "is a table, and not a matrix", bound="a CSV of numbers, .npy or .npz")
     return _read_binary(path) if binary else _read_text(path, header, index, layout)
+
+
+def _require_known(header: object, index: object) -> None:
+    for key, declared in (("header", header), ("index", index)):
+        if declared is not None and not isinstance(declared, bool) and declared != "ignore":
+            raise InputError(key, "is not known", value=declared, bound='true, false or "ignore"')
 
 
 def match_names(
@@ -259,7 +270,7 @@ def _require_no_count(path: Path, matrix: Floats, header: Declared, index: Decla
             raise InputError(str(path), problem, bound="declared", remedy=f"{remedy}; false if it holds numbers")
 
 
-def _require_size(shape: Sequence[int], path: Path) -> None:
+def _require_size(shape: Sequence[int], path: Path | str) -> None:
     if math.prod(shape) > LARGEST_MATRIX:
         raise InputError(str(path), "is too large", value=tuple(shape), bound=f"{LARGEST_MATRIX} entries at most")
     if not math.prod(shape):
@@ -320,8 +331,7 @@ def _require_real(found: Any, path: Path) -> None:
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a file of NumPy; errors of NumPy, SciPy and zipfile become errors about the file."""
     try:
-        with path.open("rb") as file:
-            yield file
+        yield io.BytesIO(read_regular(path))
     except InputError:
         raise
     except OSError as error:
@@ -335,8 +345,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 def has_labels(path: Path) -> bool:
     """Return whether a text starts with the header of a channel with labels: ``secret``, then the observables."""
     try:
-        with path.open("rb") as file:
-            return file.read(len(_CORNER) + 4).lstrip(b"\xef\xbb\xbf").startswith(f"{_CORNER},".encode())
+        return read_regular(path).removeprefix(b"\xef\xbb\xbf").startswith(f"{_CORNER},".encode())
     except OSError:
         # The function that reads the file reports the error.
         return False

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats, Integers, as_floats, require
-from mechdesign.base._check import as_path
+from mechdesign.base._check import as_path, require_kind
 from mechdesign.base._errors import InputError, InputWarning
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal
@@ -29,6 +29,7 @@ from mechdesign.model._locate import INTERCHANGED
 
 # The user of all rows of a table without a column of users.
 _EVERYBODY = "everybody"
+_COORDINATES = ("latitude", "longitude")
 _PLT_HEADER_LINES = 6
 _PLT_FIELDS = 7
 # The kinds of rows with a cell that is no time or number, by the problem that `Table.no_time` or `no_number` states.
@@ -61,6 +62,11 @@ class Columns:
     places: Places | None = None
 
     def __post_init__(self) -> None:
+        for key in ("user", "latitude", "longitude", "time", "trace", "place"):
+            if not isinstance(name := getattr(self, key), str | None) or (name is None and key in _COORDINATES):
+                raise InputError(key, "is not the name of a column", value=type(name).__name__, bound="a text")
+        if self.places is not None:
+            require_kind(self.places, Mapping, "places", "a mapping of keys to pairs, as read_places returns")
         if (self.place is None) != (self.places is None):
             name, bound = ("place", "a column of keys") if self.place is None else ("places", "as read_places returns")
             raise InputError(name, "is missing", bound=bound, remedy="give both place and places, or neither")
@@ -327,7 +333,7 @@ def degrees_of(table: Table, names: tuple[str, str], faults: list[Fault]) -> tup
     north, east = numbers_of(table, names, faults)
     beyond = (np.abs(north) > 90, np.abs(east) > 180)
     swapped = beyond[0].any() and bool((np.abs(east[beyond[0]]) <= 90).all() and not beyond[1].any())
-    for name, kind, rows, limit in zip(names, ("latitude", "longitude"), beyond, (90, 180), strict=True):
+    for name, kind, rows, limit in zip(names, _COORDINATES, beyond, (90, 180), strict=True):
         problem, remedy = "is out of range", ""
         if kind == "latitude" and swapped:
             problem, remedy = f"{problem}: {INTERCHANGED}", "exchange the names of the two columns"
@@ -341,11 +347,15 @@ def degrees_of(table: Table, names: tuple[str, str], faults: list[Fault]) -> tup
 def _located(table: Table, column: str, places: Places, faults: list[Fault]) -> tuple[Floats, Floats]:
     """Return the latitudes and longitudes of places, and add the fault of an unknown key."""
     degrees = as_floats([places[key] for key in places], "places", "(k, 2)") if places else np.zeros((0, 2))
+    if degrees.shape[1] != 2:
+        raise InputError("places", "are not pairs", value=degrees.shape[1], bound="a latitude and a longitude by key")
     for axis, limit in enumerate((90, 180)):
         bound = f"between -{limit} and {limit} degrees"
         require(np.abs(degrees[:, axis]) <= limit, degrees[:, axis], "places", bound)
     positions = {key: position for position, key in enumerate(places)}
-    found = np.array([positions.get(key, -1) for key in table.texts(column)], dtype=np.int64)
+    keys = table.texts(column)
+    faults.append(("without a place", _blank(keys), _error(table, column, "is empty", "a key")))
+    found = np.array([positions.get(key, -1) for key in keys], dtype=np.int64)
     error = _error(table, column, "is not in the table of places", f"one of its {len(places)} keys")
     faults.append(("with a place that the table of places lacks", found < 0, error))
     north, east = np.vstack((degrees, np.zeros((1, 2))))[found].T
@@ -385,6 +395,7 @@ def read_places(
     layout = Layout(delimiter, decimal, encoding, missing=0)
     table, left_out, faults = read_table(source, [key, latitude, longitude], layout), LeftOut(0), list[Fault]()
     north, east = degrees_of(table, (latitude, longitude), faults)
+    faults.append(("without a key", _blank(table.texts(key)), _error(table, key, "is empty", "a key")))
     left_out.keep(table, faults)
     left_out.check()
     found: dict[str, tuple[float, float]] = {}
@@ -463,7 +474,8 @@ def _plt_table(path: Path, layout: Layout) -> Table:
     texts = {
         "latitude": [row[0] for row in points],
         "longitude": [row[1] for row in points],
-        "time": [f"{row[5]} {row[6]}" for row in points],
+        # A date alone would be midnight.
+        "time": [f"{row[5]} {row[6]}" if row[6].strip() else "" for row in points],
     }
     return Table(str(path), texts, lines, layout)
 

@@ -18,6 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from fractions import Fraction
+from functools import cache
+from itertools import pairwise
 from operator import itemgetter
 from os import PathLike
 from pathlib import Path
@@ -47,13 +49,21 @@ PANDAS = (
 _NANOSECONDS = 10**9
 # The years 1 to 9999 in seconds since 1970, the range of `datetime`.
 _SECONDS = range(-62_135_596_800, 253_402_300_800)
-# ISO 8601 with signs: date, time, digits below the second, and offset. `datetime` would also take digits alone.
+# ISO 8601 with signs: date, time, digits below the second, and offset. `datetime` would also take digits alone, and
+# would take an offset without a time of day as the time of day.
 _ISO = re.compile(
-    r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:(?<=:\d\d:\d\d)[.,](\d+))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+    r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:(?<=:\d\d:\d\d)[.,](\d+))?"
+    r"((?<!-\d\d-\d\d)(?:Z|[+-]\d\d(?::?[0-5]\d)?))?",
+    re.ASCII,
 )
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _KNOWN_DIRECTIVES = frozenset("YymdjHIMSfpbBaAz%")
+# The directives that give a day of a year together.
+_DAYS = tuple(map(set, ("j", "dm", "db", "dB")))
+# Directives of numbers without a sign between them, and the digits of a number that are not two.
+_TOGETHER = re.compile(r"(?:%[YymdjHIMSf]){2,}|%.|(?:\\\s)+", re.DOTALL)
+_DIGITS = {"Y": "4", "j": "3", "f": "1,6"}
 # Delimiters that a message proposes if they occur in a first line of one column.
 _DELIMITERS = {";": '";"', "\t": r'"\t"', "|": '"|"', ",": '","'}
 
@@ -74,6 +84,8 @@ def _check_format(form: object) -> None:
         problem = "contains a directive twice"
     elif len({"Y", "y"} & set(parts)) != 1:
         problem = "does not have one year"
+    elif set("djmbB") & set(parts) not in _DAYS:
+        problem = "does not have one day of the year"
     elif ("I" in parts) != ("p" in parts):
         problem, bound = "has one of %I and %p without the other", "%I and %p together, or %H for 24 hours"
     if problem:
@@ -213,7 +225,8 @@ class Table:
                 bound, remedy = "no time_format for a column of times", "remove time_format"
                 raise InputError("time_format", "is given for a column of times", bound=bound, remedy=remedy)
             if self.layout.time_zone == "UTC":
-                return _instants_of(values), np.isnat(values)
+                bad = are_no_times(values)
+                return _instants_of(values, bad), bad
         read, found = _reader(self.layout), array("q")
         for text in self.texts(column):
             try:
@@ -435,10 +448,13 @@ def _of_object(source: Any, wanted: list[str] | None, name: str, table: Table) -
     """Return the columns of an object with named columns; each becomes a list or an array."""
     header = source.keys() if isinstance(source, Mapping) else getattr(source, "column_names", None)
     header = getattr(source, "columns", None) if header is None else header
-    if header is None or isinstance(source, type):
-        bound = "a path, a DataFrame, or a mapping of columns"
-        raise InputError(name, "is not a table", value=type(source).__name__, bound=bound)
+    lazy = callable(getattr(type(source), "collect", None))
+    if header is None or lazy or isinstance(source, type):
+        bound, remedy = "a path, a DataFrame, or a mapping of columns", "read it first: collect()" if lazy else ""
+        raise InputError(name, "is not a table", value=type(source).__name__, bound=bound, remedy=remedy)
     names, _ = _places_of(list(header), wanted, name)
+    if isinstance(source, Mapping):
+        require_one_index({f"{name}, column {each}": source[each] for each in names})
     columns = {each: _values_of(source[each], f"{name}, column {each}") for each in names}
     for each in names[1:]:
         if len(columns[each]) != len(columns[names[0]]):
@@ -447,21 +463,32 @@ def _of_object(source: Any, wanted: list[str] | None, name: str, table: Table) -
     return replace(table, columns=columns, others=table.others or tuple(each for each in header if each not in names))
 
 
+def require_one_index(columns: Mapping[str, Any]) -> None:
+    """Raise `InputError` at the path of a series whose index is not that of the series before it."""
+    found = {path: index for path, each in columns.items() if not callable(index := getattr(each, "index", len))}
+    for (first, index), (path, other) in pairwise(found.items()):
+        if list(index) != list(other):
+            remedy = "put the series into one frame, or drop their index with to_numpy() if the order is right"
+            raise InputError(path, f"has another index than {first}", bound="one index", remedy=remedy)
+
+
 def _values_of(column: Any, path: str) -> Sequence[Any]:
     """Return a column as an array of numbers or times, or as a list; times with a zone become texts with offsets."""
     require_unmasked(column, path)
-    if isinstance(column, str | bytes | Mapping) or not hasattr(column, "__len__"):
+    if isinstance(column, str | bytes | Mapping | set | frozenset) or not hasattr(column, "__len__"):
         raise InputError(path, "is not a column", value=type(column).__name__, bound="a list of values")
     kind = getattr(column, "dtype", getattr(column, "type", None))
     zone = getattr(kind, "tz", None) or getattr(kind, "time_zone", None)
-    if str(kind).lower().lstrip("u").startswith("int") and hasattr(column, "null_count"):
-        # With missing values, integers of polars and Arrow would become decimal numbers.
+    if not isinstance(kind, np.dtype) and re.search("int|categ|dict", str(kind).lower()):
+        # With missing values, integers of frames would become decimal numbers.
         column = list(column.to_pylist() if hasattr(column, "to_pylist") else column)
-    elif hasattr(column, "to_numpy"):
-        column = column.to_numpy()
+    elif hasattr(column, "__array__"):
+        column = np.asarray(column)
     # In an array of texts, a missing value of a list would become a text.
     values = column if isinstance(column, np.ndarray) else np.array(list(column), dtype=object)
-    if values.ndim != 1 or any(isinstance(each, bytes) for each in (values if values.dtype.kind in "OS" else ())):
+    kinds = set(map(type, values if values.dtype.kind == "O" else ()))
+    nested = any(hasattr(each, "__len__") and not issubclass(each, str) for each in kinds)
+    if values.ndim != 1 or nested or values.dtype.kind in "SV":
         bound = "a list of texts, numbers or times"
         raise InputError(path, "is not a column", value=f"{values.ndim} axes of {values.dtype}", bound=bound)
     if values.dtype.kind == "M" and zone is not None:
@@ -524,13 +551,23 @@ def _iso(text: str, zone: tzinfo) -> tuple[int, int]:
 
 
 def _strictly(text: str, form: str) -> datetime:
-    """Parse a text with `datetime.strptime`; digits must be ASCII, and have all leading zeros if there is no sign."""
-    if any(sign.isdigit() and not sign.isascii() for sign in text):
+    """Parse a text with `datetime.strptime`; digits are ASCII, with all leading zeros where no sign parts numbers."""
+    if any(sign.isdigit() and not sign.isascii() for sign in text) or not _spelling(form).fullmatch(text):
         raise ValueError
-    moment = datetime.strptime(text, form)
-    if text.isdecimal() and "%f" not in form and len(text) != len(moment.strftime(form)):
-        raise ValueError
-    return moment
+    return datetime.strptime(text, form)
+
+
+@cache
+def _spelling(form: str) -> re.Pattern[str]:
+    """Return the spelling of times in a format, with the number of digits where no sign parts numbers."""
+
+    def expand(found: re.Match[str]) -> str:
+        if not found[0].startswith("%"):
+            return r"\s+"
+        digits = (f"\\d{{{_DIGITS.get(each, '2')}}}" for each in found[0][1::2])
+        return "".join(digits) if len(found[0]) > 2 else ".+"
+
+    return re.compile(_TOGETHER.sub(expand, re.escape(form)), re.IGNORECASE | re.DOTALL)
 
 
 def _since(moment: datetime, zone: tzinfo) -> tuple[int, int]:
@@ -553,9 +590,16 @@ def _number_since(text: str, units: int) -> tuple[int, int]:
     return int(seconds), int(rest * _NANOSECONDS // units)
 
 
-def _instants_of(values: np.ndarray[Any, Any]) -> Instants:
-    """Return the instants of an array of datetime64; NaT becomes 1970."""
-    values = np.where(np.isnat(values), np.zeros(1, dtype=values.dtype), values)
+def are_no_times(values: np.ndarray[Any, Any]) -> Flags:
+    """Return which values of an array of datetime64 are missing, or beyond the years 1 to 9999."""
+    years = values.astype("datetime64[Y]").astype(np.int64) + 1970
+    bad: Flags = np.isnat(values) | (years < 1) | (years > 9999)
+    return bad
+
+
+def _instants_of(values: np.ndarray[Any, Any], bad: Flags) -> Instants:
+    """Return the instants of an array of datetime64; a bad one becomes 1970."""
+    values = np.where(bad, np.zeros(1, dtype=values.dtype), values)
     seconds = values.astype("datetime64[s]")
     rest = (values - seconds).astype("timedelta64[ns]").astype(np.int64)
     return Instants(seconds.astype(np.int64) - (rest < 0), rest % _NANOSECONDS)

@@ -14,6 +14,7 @@ from mechdesign.base._check import as_integer, as_list, require_kind
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.base._names import named
 from mechdesign.data.labels import Names
+from mechdesign.data.table import are_no_times, require_one_index
 from mechdesign.model._domain import BoundingBox, Domain
 from mechdesign.model._locate import INTERCHANGED, PLANE, interval, locate, wrap_longitudes
 
@@ -49,6 +50,7 @@ class Trajectory:
         """Check ranges and lengths, and freeze the arrays."""
         if not isinstance(self.user, str) or not self.user:
             raise InputError("user", "is not a name", value=self.user, bound="a text that is not empty")
+        require_one_index({name: getattr(self, name) for name in ("latitude", "longitude", "time")})
         for name, limit in (("latitude", 90), ("longitude", 180)):
             degrees = as_floats(getattr(self, name), name, "(k,)")
             require(np.abs(degrees) <= limit, degrees, name, f"between -{limit} and {limit} degrees")
@@ -63,10 +65,15 @@ class Trajectory:
             if named(self.time, "time", dtype=object).dtype.kind in "biuf":
                 bound = "datetime64: np.array(seconds, dtype='datetime64[s]') of seconds since 1970"
                 raise InputError("time", "contains numbers", bound=bound)
-            time = np.array(self.time, dtype="datetime64[s]")
-            if time.shape != (k,):
-                raise InputError("time", "has the wrong shape", value=time.shape, bound=f"({k},)")
-            require(~np.isnat(time), time, "time", "a date and time")
+            try:
+                given = np.asarray(self.time, dtype="datetime64")
+            except (ValueError, TypeError, OverflowError):
+                raise InputError("time", "contains no times", bound="dates and times, as NumPy reads them") from None
+            if given.shape != (k,):
+                raise InputError("time", "has the wrong shape", value=given.shape, bound=f"({k},)")
+            require(~are_no_times(given), given, "time", "a date and time of the years 1 to 9999")
+            time = np.array(given, dtype="datetime64[s]")
+            require(np.diff(time, prepend=time[:1]) >= np.timedelta64(0), time, "time", "not before the time before")
             read_only(time)
             object.__setattr__(self, "time", time)
 

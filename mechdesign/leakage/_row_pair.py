@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import SUM_TOLERANCE, Floats, as_amounts
+from mechdesign.base._arrays import Floats, as_distribution
 from mechdesign.base._check import as_number
 from mechdesign.base._errors import InputError
 from mechdesign.solve._contract import Options
@@ -95,10 +95,4 @@ def fractional(
 
 
 def _row(values: ArrayLike, path: str) -> Floats:
-    row = as_amounts(values, path, "(n,)")
-    total = math.fsum(row)
-    if abs(total - 1) > SUM_TOLERANCE:
-        raise InputError(
-            path, "does not sum to 1", value=total, bound=f"within {SUM_TOLERANCE} of 1", remedy="normalise the row"
-        )
-    return row
+    return as_distribution(values, path, "normalise the row")

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers, as_amounts, as_nonnegative, require
+from mechdesign.base._arrays import Floats, Integers, as_nonnegative, require
 from mechdesign.base._check import as_integer, as_list, as_truth
 from mechdesign.base._display import card
 from mechdesign.base._errors import InputError, MetricWarning
@@ -445,7 +445,7 @@ def _prior(prior: Prior | ArrayLike | None, n: int, labels: Labels) -> Floats:
 
 
 def _costs(cost: ArrayLike, shape: tuple[int, int]) -> Floats:
-    costs = as_amounts(cost, "cost", "(n, m)")
+    costs = as_nonnegative(cost, "cost", 2)
     if costs.shape != shape:
         raise InputError("cost", "does not match the channel", value=costs.shape, bound=str(shape))
     return costs

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base import _lazy
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_amounts, read_only, require
+from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_nonnegative, read_only, require
 from mechdesign.base._errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
 from mechdesign.base._names import Labels, Named, labels_of, opened, unless_numbers
 from mechdesign.model._channel import Channel
@@ -374,7 +374,7 @@ def rows_of(channel: Channel | ArrayLike) -> Named:
         raise InputError("channel", "is a design", bound="a Channel", remedy="use design.channel")
     given = opened(channel, "channel")
     labels = [labels_of(names, "channel") for names in (given.rows, given.columns)]
-    matrix = as_amounts(given.arranged("channel", *labels), "channel", "(n, m)", "a probability")
+    matrix = as_nonnegative(given.arranged("channel", *labels), "channel", 2)
     if 0 in matrix.shape:
         raise InputError("channel", "is empty", value=matrix.shape, bound="at least one secret and one observable")
     sums = matrix.sum(axis=1)
@@ -385,7 +385,7 @@ def rows_of(channel: Channel | ArrayLike) -> Named:
 
 def _game(channel: Channel | ArrayLike, distance: ArrayLike) -> _Game:
     rows = rows_of(channel)
-    error = as_amounts(distance, "distance", "(k, n)", rows=rows.rows, columns=rows.rows)
+    error = as_nonnegative(distance, "distance", 2, rows=rows.rows, columns=rows.rows)
     n = rows.values.shape[0]
     if error.shape[0] == 0 or error.shape[1] != n:
         raise InputError("distance", "does not match the channel", value=error.shape, bound=f"(k, {n})")

@@ -8,7 +8,7 @@ from typing import Literal, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_amounts
+from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_nonnegative
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import Names, opened
 
@@ -106,7 +106,7 @@ def as_rows(matrix: ArrayLike, unknown: bool = False) -> Floats:
 
     If `unknown` is true, some but not all rows must be zero. Raises InputError for the first invalid row.
     """
-    rows = as_amounts(matrix, "matrix", "(n, n)")
+    rows = as_nonnegative(matrix, "matrix", 2)
     if rows.shape[0] != rows.shape[1] or rows.size == 0:
         raise InputError("matrix", "has the wrong shape", value=rows.shape, bound="of shape (n, n), n >= 1")
     zero = ~rows.any(axis=1)

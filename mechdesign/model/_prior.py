@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_floats, as_indices, require
+from mechdesign.base._arrays import Floats, Integers, as_distribution, as_floats, as_indices, require
 from mechdesign.base._check import LARGEST_COUNT, as_generator, as_integer, as_smoothing, rename_path
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import Labels, Named, Names, opened, order_of
@@ -36,20 +36,8 @@ class Prior:
     def __post_init__(self) -> None:
         """Check that the probabilities form a distribution, and make them read-only."""
         given = opened(self.probabilities, "prior").settled("prior")
-        probabilities = as_floats(given.values, "prior", "(n,)")
-        if probabilities.size == 0:
-            raise InputError("prior", "is empty", bound="at least one probability")
-        finite = np.isfinite(probabilities)
-        require(finite & (probabilities >= 0), probabilities, "prior", "a finite number >= 0")
-        total = math.fsum(probabilities)
-        if abs(total - 1) > SUM_TOLERANCE:
-            raise InputError(
-                "prior",
-                "does not sum to 1",
-                value=total,
-                bound=f"within {SUM_TOLERANCE} of 1",
-                remedy="divide it by its sum, or build a prior from counts with Prior.from_counts",
-            )
+        remedy = "divide it by its sum, or build a prior from counts with Prior.from_counts"
+        probabilities = as_distribution(given.values, "prior", remedy)
         object.__setattr__(self, "probabilities", probabilities)
         object.__setattr__(self, "names", self.names or given.rows)
 

@@ -245,8 +245,8 @@ class Words:
     Attributes:
         secrets: The domain of the secrets, or None.
 
-    >>> Words(None).number(1.23456), Words(None).factor(1.0)
-    ('1.23', '2.72')
+    >>> Words(None).factor(1.0)
+    '2.72'
     """
 
     secrets: Domain | None
@@ -261,29 +261,6 @@ class Words:
             The matrix with its name and unit; both are empty for an unknown matrix.
         """
         return recognise_measure(matrix, self.secrets, self.secrets)
-
-    def number(self, value: float, digits: int = 3) -> str:
-        """Return a number with few significant digits.
-
-        Args:
-            value: The number.
-            digits: The number of significant digits.
-
-        Returns:
-            The formatted number.
-        """
-        return short(value, digits)
-
-    def decimal(self, value: Fraction) -> str:
-        """Return an exact number in full, as a decimal or a fraction.
-
-        Args:
-            value: The number.
-
-        Returns:
-            The formatted number.
-        """
-        return decimal(value)
 
     def factor(self, exponent: float) -> str:
         """Return e raised to the power `exponent`, rounded up, as a text.

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import msgspec
 import numpy as np
 
-from mechdesign.base._errors import InputError, Shown, SpecificationError
+from mechdesign.base._errors import InputError, Shown, SpecificationError, withholding_values
 from mechdesign.certify._texts import require_plain
 from mechdesign.data.labels import Names
 from mechdesign.data.table import read_table
@@ -211,7 +211,8 @@ def _places(table: PlacesFile, source: Source, unit: str) -> Domain:
         lines: dict[str, str] = {}
         for row, label in enumerate(labels or ()):
             where = read.where(row, names[2])
-            require_plain(label, where)
+            with withholding_values():
+                require_plain(label, where)
             if not label or lines.setdefault(label, where) != where:
                 problem = f"repeats the label in {lines[label]}" if label else "is empty"
                 raise InputError(where, problem, bound="a label of its own for each place")

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 
 import networkx as nx
 
+from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.data.labels import Names, read_matched
 from mechdesign.data.table import read_table
@@ -106,7 +107,10 @@ class Graphs:
         with place.file(given) as file:
             columns = read_table(file, [given.source, given.target], place.layout)
             ends = zip(columns.texts(given.source), columns.texts(given.target), strict=True)
-            pairs = [self._names.find_pair(*pair, columns.where(row)) for row, pair in enumerate(ends)]
+            fields = f", column {given.source}", f", column {given.target}"
+            pairs = [self._names.find_pair(*pair, columns.where(row), fields) for row, pair in enumerate(ends)]
+            if not pairs:
+                raise InputError(str(file), "contains no edges", bound="at least one edge")
         return graphs.from_edges(self.secrets.size, pairs)
 
     def _neighbours(self, table: GraphTable | GraphPrivacyTable, source: Source) -> nx.Graph:

@@ -11,7 +11,7 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import Shown, withholding_values
 from mechdesign.data import trajectories
-from mechdesign.data.labels import read_matched
+from mechdesign.data.labels import read_counts
 from mechdesign.data.movement import Columns, read_movement, read_places, read_trajectories
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.model._domain import Domain
@@ -79,8 +79,7 @@ def _check_length(length: int, domain: Domain, source: Source) -> None:
 def _from_file(table: CountsFile, source: Source, domain: Domain) -> Floats:
     """Return the counts in a file, in the order of the secrets."""
     with source.file(table) as file:
-        found, rows = read_matched(file, [table.column], table.label, domain.labels, source.layout)
-        return found.numbers(table.column)[rows]
+        return read_counts(file, table.column, table.label, domain.labels, source.layout)
 
 
 def sampling_of(table: Checkins | Trajectories | ChainTable | ReleaseTable, source: Source) -> Sampling:

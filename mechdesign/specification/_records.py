@@ -142,6 +142,9 @@ def _number(text: str, decimal: str) -> Fraction | None:
     """Return the exact number in a cell, or None."""
     if decimal == ",":
         text = "" if "." in text else text.replace(",", ".")
+    if "/" in text:
+        # A ratio, such as 4/2, may be a date.
+        return None
     try:
         return exact(text.strip())
     except InputError:

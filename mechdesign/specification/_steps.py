@@ -149,6 +149,8 @@ def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domai
     read = read_table(trace, None, source.layout)
     form, columns = _columns_of(read, table, source)
     values, faults = _values_of(read, form, columns)
+    if isinstance(table.user, str):
+        faults.insert(0, _blank(read, table.user, "user"))
     time = table.time or ("time" if "time" in read.columns else None)
     if time is None:
         for _, rows, error in faults:
@@ -210,7 +212,7 @@ def _require_one_person(read: Columns, user: str | bool | None, used: set[str], 
         raise source.error("user", "cannot be true", value=True, bound=one)
     if user is None and set(read.columns) - used:
         raise source.error("user", f"is missing, since {name} has further columns", bound=one)
-    people = len(set(read.texts(user))) if isinstance(user, str) else 1
+    people = len({text for text in read.texts(user) if text.strip()}) if isinstance(user, str) else 1
     if people > 1:
         remedy = "release the rows of each person as a separate trace"
         bound = "one person: a trace and its budget belong to one person"
@@ -220,16 +222,22 @@ def _require_one_person(read: Columns, user: str | bool | None, used: set[str], 
         )  # fmt: skip
 
 
+def _blank(read: Columns, column: str, what: str) -> Fault:
+    """Return the fault of the rows whose cell is blank."""
+    blank = np.array([not text.strip() for text in read.texts(column)], dtype=bool)
+    return (
+        f"without a {what}",
+        blank,
+        lambda row: InputError(read.where(row, column), f"has no {what}", bound=f"a {what} in each row"),
+    )
+
+
 def _values_of(read: Columns, form: str, columns: Sequence[str]) -> tuple[Any, list[Fault]]:
     """Return the states of all rows, or their places (rows, 2), and the kinds of rows without one."""
     faults: list[Fault] = []
     if form == "state":
         texts = read.texts(columns[0])
-        blank = np.fromiter((not text.strip() for text in texts), bool, len(texts))
-        bound = "a label or an index"
-        faults.append(
-            ("without a state", blank, lambda row: InputError(read.where(row, columns[0]), "has no state", bound=bound))
-        )
+        faults.append(_blank(read, columns[0], "state"))
         return texts if read.name else read.columns[columns[0]], faults
     names = columns[0], columns[1]
     return np.column_stack((degrees_of if form == "degrees" else numbers_of)(read, names, faults)), faults

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base._arrays import Integers, as_indices
 from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import named
@@ -133,23 +132,6 @@ def _split_array(data: Any, names: tuple[str, ...]) -> list[Any]:
         )
     # NumPy would convert numbers in a list that also contains strings to strings, so a list is used unchanged.
     return [data if isinstance(data, list | tuple) else array]
-
-
-def read_positions(positions: Any, size: int) -> Integers:
-    """Return positions in a domain of `size` values as int64 of shape (n,); raise `InputError` for any invalid one."""
-    require_unmasked(positions, "positions")
-    try:
-        array = np.asarray(positions)
-    except ValueError as error:
-        raise InputError("positions", f"are not an array ({error})", bound=f"integers from 0 to {size - 1}") from error
-    if array.dtype.kind not in "iu" and array.size:
-        raise InputError("positions", f"are {array.dtype}", bound=f"integers from 0 to {size - 1}")
-    good = (array >= 0) & (array < size) if array.ndim == 1 and array.size else np.ones(0, dtype=bool)
-    if not good.all():
-        row = int(np.argmin(good))
-        bound = f"a position from 0 to {size - 1}"
-        raise InputError(f"positions[{row}]", "is outside the domain", value=array[row].item(), bound=bound)
-    return as_indices(array, "positions", size)
 
 
 def _column(data: Any, name: str, present: tuple[Any, ...]) -> Any:

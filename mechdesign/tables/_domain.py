@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base._arrays import Floats, Integers, as_floats, read_only
+from mechdesign.base._arrays import Floats, Integers, as_floats, as_indices, read_only
 from mechdesign.base._check import as_integer, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact
 from mechdesign.certify._texts import require_plain, require_plain_texts
-from mechdesign.tables._columns import find_columns, read_positions, refuse_series_of_counts
+from mechdesign.tables._columns import find_columns, refuse_series_of_counts
 
 # Exact distances are sums of positions; sums of positions up to this bound cannot overflow an int64.
 _LARGEST_POSITION = 2**60
@@ -376,7 +376,7 @@ class Domain:
             if data is not None:
                 raise InputError("positions", "are given together with data", bound="either of them")
             refuse_series_of_counts(positions, self.attributes, "positions")
-            return read_positions(positions, self.size)
+            return as_indices(positions, "positions", self.size)
         columns = self.columns(data)
         lengths = [len(column) for column in columns.values()]
         if len(set(lengths)) > 1:

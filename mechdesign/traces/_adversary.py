@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers, as_amounts, as_indices, read_only
+from mechdesign.base._arrays import Floats, Integers, as_indices, as_nonnegative, read_only
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import labels_of, named, unless_numbers
@@ -178,8 +178,8 @@ def expected_error(beliefs: ArrayLike, distance: ArrayLike) -> tuple[Floats, Int
     >>> expected_error([[0.75, 0.25]], [[0, 1], [1, 0]])
     (array([0.25]), array([0]))
     """
-    rows = as_amounts(beliefs, "beliefs", "(T, n)", "a probability", columns=())
-    error = as_amounts(distance, "distance", "(k, n)", rows=(), columns=())
+    rows = as_nonnegative(beliefs, "beliefs", 2, columns=())
+    error = as_nonnegative(distance, "distance", 2, rows=(), columns=())
     if error.shape[1] != rows.shape[1] or error.shape[0] == 0:
         raise InputError("distance", "does not match the beliefs", value=error.shape, bound=f"(k, {rows.shape[1]})")
     expected = rows @ error.T

@@ -17,7 +17,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Floats, Integers, as_amounts, read_only
+from mechdesign.base._arrays import Floats, Integers, as_nonnegative, read_only
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.base._locks import ProcessLock
@@ -309,7 +309,7 @@ def _estimate_bytes(fitted: Fitted) -> int:
 def _cost(cost: ArrayLike | None, domain: Domain) -> Floats:
     if cost is None:
         return read_only(distances.euclidean(domain))
-    costs = as_amounts(cost, "cost", "(n, n)", rows=domain.labels, columns=domain.labels)
+    costs = as_nonnegative(cost, "cost", 2, rows=domain.labels, columns=domain.labels)
     if costs.shape != (domain.size, domain.size):
         raise InputError(
             "cost", "does not match the domain", value=costs.shape, bound=f"({domain.size}, {domain.size})"

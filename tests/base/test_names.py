@@ -190,10 +190,13 @@ def test_names_are_kept_until_the_labels_are_known():
 def test_names_have_the_length_of_their_axis():
     assert_refused_at(
         [
-            (lambda: Named([1.0, 2.0], "ab"), "rows", "one text"),
+            (lambda: Named([1.0, 2.0], "ab"), "rows", "not a list"),
+            (lambda: Named([1.0, 2.0], 5), "rows", "not a list"),
+            (lambda: Named([1.0, 2.0], {"a", "b"}), "rows", "not a list"),
+            (lambda: named(Named([1.0, 2.0], ["a", "a"]), "prior", ["a", "a"]), "prior", "more than once"),
             (lambda: Named([1.0, 2.0], ["a"]), "rows", "another length"),
             (lambda: Named([1.0, 2.0], (), ["a"]), "columns", "another length"),
-            (lambda: Named(SQUARE, ABC, "ab"), "columns", "one text"),
+            (lambda: Named(SQUARE, ABC, "ab"), "columns", "not a list"),
             (lambda: Named(np.ma.array([1.0]), ["a"]), "values", "masked"),
         ]
     )

@@ -80,6 +80,7 @@ def test_a_folder_states_its_epsilon(blank_pictures: None) -> None:
 def test_wrong_usage() -> None:
     write("0,0\n", "one.csv")
     write("x,y\n0,0\n1,0\n", "two.csv")
+    write("", "empty.csv")
     write("75,25\n25,75\n", "percent.csv")
     write("-0.3,-1.4\n-1.4,-0.3\n", "logarithms.csv")
     write("30.25,-97.75\n30.31,-97.71\n", "degrees.csv")
@@ -93,6 +94,7 @@ def test_wrong_usage() -> None:
             "audit laplace.csv --distance hamming --epsilon much": "--epsilon: is not a number",
             "audit none.csv --distance hamming": "none.csv: cannot be opened",
             f"audit {cost}": "cost: does not match the channel",
+            "audit laplace.csv --graph empty.csv": "empty.csv: contains no edges",
             "audit laplace.csv --graph D.csv": "D.csv, line 1: is not an edge; found 6",
             "audit r.csv --spec spec.toml": "another number of secrets; found 6; must be 2",
             "audit r.csv --points one.csv --distance euclidean": "does not have a place for each row of the channel",

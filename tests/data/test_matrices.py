@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zipfile
 from fractions import Fraction
 from pathlib import Path
@@ -285,6 +286,53 @@ def test_an_archive_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(mo
         archive.writestr("more.npy", bytes(10**5))
     with pytest.raises(InputError, match=r"z\.npz: unpacks to too much"):
         read_matrix("z.npz")
+
+
+class Frame:
+    """A frame with named columns, as pandas has it."""
+
+    def __init__(self, values, columns):
+        self.values, self.columns = np.asarray(values), columns
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, names):
+        listed = [self.columns.index(name) for name in ([names] if isinstance(names, str) else names)]
+        return self.values[:, listed[0]] if isinstance(names, str) else Frame(self.values[:, listed], names)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+def test_frames_are_read_as_declared():
+    found = read_matrix(Frame([[7.0, 1, 2], [8, 3, 4]], ["n", "a", "b"]), index="ignore")
+    assert (found.rows, found.columns, found.values.tolist()) == ((), ("a", "b"), [[1, 2], [3, 4]])
+    good = Frame(np.eye(2), ["a", "b"])
+    assert_refused(
+        Mistake(name, make, path, "", InputError)
+        for name, make, path in (
+            ("header", lambda: read_matrix(good, header="yes"), "header"),
+            ("index", lambda: read_matrix(good, index=5), "index"),
+            ("repeated", lambda: read_matrix(Frame(np.eye(3), ["n", "a", "a"]), index=True), "source"),
+            ("nothing", lambda: read_matrix(Frame(np.zeros((0, 0)), [])), "source"),
+            ("no column", lambda: read_matrix(Frame(np.zeros((2, 0)), []), index=True), "source"),
+            ("names alone", lambda: read_matrix(Frame(np.zeros((2, 1)), ["n"]), index=True), "source"),
+            ("no rows", lambda: read_matrix(Frame(np.zeros((0, 2)), ["a", "b"])), "source"),
+        )
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_pipes_and_devices_are_no_matrices():
+    for name in ("m.npy", "m.npz"):
+        os.mkfifo(name)
+        with pytest.raises(InputError, match=r"m\.np.: cannot be opened .*not a regular file"):
+            read_matrix(name)
+        assert not has_labels(Path(name))
+    Path("zero.npy").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="not a regular file"):
+        read_matrix("zero.npy")
 
 
 def test_channels_with_labels_keep_their_exact_values():

@@ -99,6 +99,9 @@ def test_places_by_key(tmp_path):
         (trace,) = read_checkins(checkins, place="v", places=places)
     assert trace.latitude.tolist() == [46.0, 47.0, *[46.0] * 27]
     assert trace.longitude.tolist() == [7.0, -170.0, *[7.0] * 27]
+    checkins["v"][-1] = " "
+    with pytest.warns(InputWarning, match="1 without a place"):
+        assert len(read_checkins(checkins, place="v", places=places | {" ": (0.0, 0.0)})[0]) == 29
 
 
 # --- the order of points -----------------------------------------------------------------------------------------
@@ -274,10 +277,16 @@ def test_wrong_checkins_name_the_line_the_column_and_the_key(tmp_path):
         "place": lambda: read_checkins(good, places={}),
         "source": lambda: read_checkins(good, latitude="longitude"),
         "row 0, column v": lambda: read_checkins({"user": ["u"], "v": ["b"]}, place="v", places={"a": (0, 0)}),
+        "user": lambda: read_checkins(good, ["user"]),
+        "time": lambda: read_checkins(good, time=3),
+        "latitude": lambda: read_checkins(good, latitude=None),
+        "places: are not pairs": lambda: read_checkins({"user": ["u"], "v": ["x"]}, place="v", places={"x": (1, 2, 3)}),
+        "places: has": lambda: read_checkins({"user": ["u"], "v": ["x"]}, place="v", places={"x": 1}),
+        "places: has another": lambda: read_checkins({"v": ["x"]}, None, place="v", places=[("x", 1, 2)]),
         "places[0]": lambda: read_checkins({"user": ["u"], "v": ["a"]}, place="v", places={"a": (91, 0)}),
         str(tmp_path): lambda: read_checkins(tmp_path),
     }
-    mistakes += [Mistake(path, make, path, error=InputError) for path, make in calls.items()]
+    mistakes += [Mistake(path, make, *path.partition(": ")[::2], error=InputError) for path, make in calls.items()]
     assert_refused(mistakes)
     for mistake in mistakes:
         with pytest.raises(InputError) as caught:
@@ -293,6 +302,7 @@ def test_wrong_tables_of_places_name_the_line(tmp_path):
         "d,,7": ("line 4, column lat", "is empty"),
         "d,nan,7": ("line 4, column lat", "is not a number"),
         "a,46,8": ("line 4, column id", "a different place"),
+        " ,46,8": ("line 4, column id", "is empty"),
         "d,46": ("line 4", "number of fields"),
     }
     mistakes = []
@@ -320,6 +330,11 @@ def test_read_plt(tmp_path):
     assert [trace.user for trace in traces] == ["000", "001", "001"]
     assert [trace.latitude.tolist() for trace in traces] == [[39.9], [39.9], [39.9, 39.8]]
     assert traces[2].time.tolist() == [datetime(2008, 10, 23, 2, 53, 4), datetime(2008, 10, 23, 2, 53, 5)]
+    # A line without a time of day is left out, and is not at midnight.
+    lines = PLT_HEADER + PLT_LINE * 19 + PLT_LINE.replace("02:53:04", "")
+    write(tmp_path / "timeless" / "e.plt", lines)
+    with pytest.warns(InputWarning, match="1 row is left out: 1 without a time"):
+        assert len(read_plt(tmp_path / "timeless")[0]) == 19
     # A folder of files is one user, named after the folder or its parent.
     assert [trace.user for trace in read_plt(tmp_path / "001" / "Trajectory")] == ["001", "001"]
     write(tmp_path / "phone" / "d.plt", PLT_HEADER + PLT_LINE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -62,6 +63,7 @@ def test_times_are_exact_and_nothing_is_guessed():
     good = ["2026-01-31 09:30", "2026-01-31T10:30:00.000000001+01:00", "2026-01-31T09:30:00Z", "2026-01-31"]
     assert nanoseconds(good) == [base, base + 1, base, base - 34_200 * 10**9]
     wrong = ["", "20260131", "20260131T0930", "31.01.2026", "2026-02-30", "1769851800", "2026-01-31 09", "now", "NaT"]
+    wrong += ["2026-01-31+05:30", "2026-01-31-05", "2026-01-31Z", "2026-01-31 09:30+05:60", "2026-01-31 09:30+0560"]
     assert nanoseconds(wrong) == [None] * len(wrong)
     assert nanoseconds(["1.5", "-1", "1e3", "x", "nan", "1_0"], time_format="unix") == [
         15 * 10**8, -(10**9), 10**12, None, None, None,
@@ -73,6 +75,12 @@ def test_times_are_exact_and_nothing_is_guessed():
     array = np.array(["1969-12-31T23:59:59.5", "NaT", "2026-01-31T09:30"], dtype="datetime64[ns]")
     assert nanoseconds(array) == [-5 * 10**8, None, base]
     assert nanoseconds(array, time_zone="Europe/Zurich")[2] == base - 3600 * 10**9
+    for unit, beyond in (("D", [2**62, -(2**62)]), ("s", ["10000-01-01", "0000-12-31T23:59:59"]), ("Y", [8030])):
+        for zone in ("UTC", "Europe/Zurich"):
+            found = nanoseconds(np.array(beyond, dtype=f"datetime64[{unit}]"), time_zone=zone)
+            assert found == [None] * len(beyond), unit
+    inside = np.array(["0001-01-01", "9999-12-31T23:59:59"], dtype="datetime64[s]")
+    assert nanoseconds(inside) == [-62_135_596_800 * 10**9, 253_402_300_799 * 10**9]
 
 
 def test_what_does_not_fit_is_refused_with_the_line_and_the_key(table, tmp_path):
@@ -132,7 +140,21 @@ def test_layouts_refuse_impossible_keys():
         "delimiter": ["", ";;", "a", "1", '"', "\n", None, 3],
         "decimal": ["", ";", "..", None],
         "encoding": ["", "klingon", "rot13", None, 3, "hex"],
-        "time_format": ["", "unix-s", "%d.%m", "%H:%M %Y %H", "%Q %Y", "%Y %I", 3],
+        "time_format": [
+            "",
+            "unix-s",
+            "%d.%m",
+            "%H:%M %Y %H",
+            "%Q %Y",
+            "%Y %I",
+            3,
+            "%d/%Y",
+            "%Y-%M-%d",
+            "%m/%Y",
+            "%b %Y",
+            "%Y %j %d",
+            "%Y %m %b %d",
+        ],
         "time_zone": ["", "Mars", None, "/etc/passwd", "../UTC"],
         "missing": [-0.1, 1.1, float("nan"), "x", None, True],
     }
@@ -193,6 +215,14 @@ def test_digits_of_a_pattern_have_their_leading_zeros():
     assert exact("20200112", time_format="%Y%m%d") == since(datetime(2020, 1, 12, tzinfo=UTC))
     for wrong in ("2020112", "202011", "\u0662\u0660\u0662\u0660\u0660\u0661\u0661\u0662", "20200112.0"):
         assert exact(wrong, time_format="%Y%m%d") is None
+    for form, good, wrong in (
+        ("%Y%m%d %H%M", "20230401  0111", "20230401 111"),
+        ("%y%jT%H:%M", "23091t1:11", "2391T1:11"),
+        ("%Y-%m-%d %H:%M:%S%f", "2023-4-1 1:11:005", "2023-4-1 1:11:0"),
+        ("%Y/%b/%d %H%M%z", "2023/apr/1 0111Z", "2023/Apr/1 111+00:00"),
+    ):
+        assert exact(good, time_format=form) is not None, good
+        assert exact(wrong, time_format=form) is None, wrong
 
 
 # --- objects, Parquet and limits -----------------------------------------------------------------------------------
@@ -208,8 +238,17 @@ class Series:
     def __len__(self):
         return len(self.values)
 
-    def to_numpy(self):
+    def __array__(self, dtype=None, copy=None):
         return self.values
+
+
+class Lazy:
+    """A plan of polars."""
+
+    columns = ("a",)
+
+    def collect(self):
+        """Read the plan."""
 
 
 class Repeating:
@@ -241,8 +280,31 @@ def test_columns_of_frames_are_taken_as_they_are():
         "a list": lambda: read_table([1, 2]),
         "repeated": lambda: read_table(Repeating()),
         "a class": lambda: read_table(Repeating),
+        "a set": lambda: read_table({"a": {"x", "y"}}),
+        "a frozen set": lambda: read_table({"a": frozenset("xy")}),
+        "a plan": lambda: read_table(Lazy()),
+        "ragged": lambda: read_table({"a": [[1, 2], [3]]}),
+        "arrays": lambda: read_table({"a": [np.zeros(2), np.zeros(1)]}),
+        "bytes of an array": lambda: read_table({"a": np.array([b"x"])}),
+        "indexes": lambda: read_table({"a": Series([1, 2], index=(0, 1)), "b": Series([1, 2], index=(1, 0))}),
     }
     assert_refused(Mistake(name, make, "source", error=InputError) for name, make in wrong.items())
+
+
+def test_whole_numbers_with_missing_values_are_exact():
+    numbers, expected = [2**53 + 1, None, 2**53], [str(2**53 + 1), "", str(2**53)]
+    columns = []
+    if arrow := pytest.importorskip("pyarrow"):
+        columns += [arrow.array(numbers), arrow.chunked_array([numbers]), arrow.array(numbers).dictionary_encode()]
+    with suppress(ImportError):
+        import pandas
+
+        columns += [pandas.array(numbers, dtype="Int64"), pandas.Series(numbers, dtype="Int64")]
+        columns += [pandas.Series(numbers, dtype="int64[pyarrow]"), pandas.Series(pandas.Categorical(numbers))]
+    for column in columns:
+        assert read_table({"a": column}).texts("a") == expected, type(column)
+    days = arrow.array([datetime(2026, 1, 31, tzinfo=UTC).date(), None])
+    assert read_table({"a": days, "b": arrow.array(["x", None])}).texts("a") == ["2026-01-31", ""]
 
 
 def test_parquet_is_read_like_text(tmp_path):

@@ -14,9 +14,18 @@ from hypothesis import strategies as st
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.data.trajectories import Trajectory, Visits, to_grid
+from mechdesign.data.trajectories import Trajectory, Visits, as_states, to_grid
 from mechdesign.errors import InputError
 from mechdesign.model._domain import Domain
+
+
+class Series(list):
+    """A series of pandas: values with an index."""
+
+    def __init__(self, values, index):
+        super().__init__(values)
+        self.index = index
+
 
 BEIJING = {"south": 39.7, "north": 40.2, "west": 116.0, "east": 116.8}
 
@@ -45,6 +54,13 @@ def test_a_trace_cannot_be_changed():
         (lambda: Trajectory("a", [0], [0, 0]), "longitude", "another length"),
         (lambda: Trajectory("a", [0], [0], np.array([1, 2], dtype="datetime64[s]")), "time", "(1,)"),
         (lambda: Trajectory("a", [0], [0], np.array(["NaT"], dtype="datetime64[s]")), "time[0]", "date and time"),
+        (lambda: Trajectory("a", [0], [0], np.array([2**62], dtype="datetime64[D]")), "time[0]", "1 to 9999"),
+        (lambda: Trajectory("a", [0], [0], ["yesterday"]), "time", "no times"),
+        (lambda: Trajectory("a", [0, 0], [0, 0], ["2026-01-02", "2026-01-01"]), "time[1]", "not before"),
+        (lambda: Trajectory("a", Series([0, 1], "pq"), Series([0, 1], "qp")), "longitude", "another index"),
+        (lambda: as_states({"0": 1}, Domain.from_labels(["0"])), "trace", "not a list"),
+        (lambda: as_states({"0"}, Domain.from_labels(["0"])), "trace", "not a list"),
+        (lambda: Domain.from_labels({"a", "b"}), "labels", "not a list"),
     ],
 )
 def test_wrong_traces_are_refused(build, path, words):

@@ -160,7 +160,7 @@ DOMAINS = [
 PRIORS = [
     (lambda: Prior.bootstrap([1, 0.5], samples=2), "counts[1]"),
     (lambda: Prior.bootstrap([1, 2], samples=0), "samples"),
-    (lambda: Prior([]), "prior", "empty"),
+    (lambda: Prior([]), "prior", "sum to 1"),
     (lambda: Prior([[1.0]]), "prior", "2 axes"),
     (lambda: Prior(["a"]), "prior", "real numbers"),
     (lambda: Prior([1.5, -0.5]), "prior[1]", "-0.5"),

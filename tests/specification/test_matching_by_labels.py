@@ -41,6 +41,7 @@ def test_the_first_mismatch_of_a_file_of_counts_is_refused_by_its_line_and_shows
     for text, words in (
         ("place,n\nC,3\nD,2\nA,1\n", "line 3, column place is not the label of a secret"),
         ("place,n\nB,x\nC,3\nA,1\n", "line 2, column n is not a number"),
+        ("place,n\nB,1\nC,-3\nA,1\n", "line 3, column n is negative"),
     ):
         Path("counts.csv").write_text(text)
         with pytest.raises(SpecificationError) as caught:
@@ -206,8 +207,19 @@ def test_edges_in_a_file_are_labels_where_these_are_numbers():
     graph = 'privacy = [{ kind = "graph", epsilon = 1, edges_csv.path = "edges.csv" }]\npolicy.isolated = "release"\n'
     assert sorted(parse(HOUSES + UNIFORM + REST + graph).policy.graph.edges) == [(0, 1), (2, 3)]
     assert sorted(parse("domain.line = 4\n" + UNIFORM + REST + graph).policy.graph.edges) == [(0, 1), (2, 3)]
-    with pytest.raises(SpecificationError, match="is not a secret"):
+    with pytest.raises(SpecificationError, match="line 2, column source is not a secret"):
         parse(LABELS + UNIFORM + REST + graph).problem()
+    Path("edges.csv").write_text("source,target\n")
+    with pytest.raises(SpecificationError, match=r"edges\.csv contains no edges"):
+        parse(LABELS + UNIFORM + REST + graph).problem()
+
+
+def test_a_label_that_no_line_can_hold_is_not_shown():
+    Path("places.csv").write_text("name,x,y\nhome,0,0\nhidden\x07,1,0\n")
+    domain = "domain.csv = { path = 'places.csv', label = 'name', x = 'x', y = 'y' }\n"
+    with pytest.raises(SpecificationError, match="line 3, column name") as caught:
+        parse(domain + UNIFORM + REST + METRIC).problem()
+    assert "hidden" not in str(caught.value)
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -249,7 +261,7 @@ def test_an_attacker_s_prior_is_matched_by_labels(designed):
             "label,weight\n0,97\n1,1\n2,1\n9,1\n": "line 5, column label: is not the label of a secret",
             "house,weight\n0,97\n1,1\n2,1\n3,1\n": "has no column 'label'",
             "label;weight\n0;97\n1;1\n2;1\n3;1\n": "pd.read_csv(",
-            "weight\n97\n1\n1\n-2\n": "counts[3]: is not accepted",
+            "weight\n97\n1\n1\n-2\n": "wrong.csv, line 5, column weight: is negative",
         }.items():
             Path("wrong.csv").write_text(text)
             refused = run(command, designed, "--prior", "wrong.csv")

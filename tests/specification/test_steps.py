@@ -134,6 +134,8 @@ def test_a_text_is_no_index_where_all_labels_are_numbers(steps):
         ("state,day\n1,4\n", NAMES, {"time": "at"}, "release.time", "is not a column of"),
         ("state\n1\n", NAMES, {"state": "where"}, "release.state", "is not a column of"),
         ("state,who\n1,ann\n1,bob\n", NAMES, {"user": "who"}, "t.csv, column who", "several people; found 2 of them"),
+        ("state,who\n1,ann\n1, \n", NAMES, {"user": "who"}, "t.csv, line 3, column who", "has no user"),
+        ("state,who\n1,\n1,\n", NAMES, {"user": "who"}, "t.csv, line 2, column who", "has no user"),
         ("state,lat\n1,4\n", NAMES, {"state": "state", "latitude": "lat"}, "release.state", "cannot be combined"),
         ("state,time\n1,08:00\n", NAMES, {}, "line 2, column time", "is not a time"),
         ("state,time\n1,1700000000\n", NAMES, {}, "line 2, column time", "set time_format"),

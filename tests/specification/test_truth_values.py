@@ -34,6 +34,13 @@ def test_parquet_and_python_hold_them(tmp_path):
     assert indices([False, True], {"paid": [True, False]}) == [1, 0]
 
 
+def test_ratios_are_no_numbers():
+    for cell in ("4/2", "2/1", " 4/2 "):
+        with pytest.raises(InputError, match="is outside the domain"):
+            indices([1, 2], {"paid": [cell]})
+    assert indices([1, 2], {"paid": ["2.0", "1"]}) == [1, 0]
+
+
 @each_row("cell", ["1", "yes", "wahr", "t"])
 def test_other_cells_are_refused_with_the_remedy(tmp_path, cell):
     (tmp_path / "t.csv").write_text(f"paid,id\n{cell},1\n", encoding="utf-8")

@@ -290,7 +290,8 @@ def table_case(rng: random.Random) -> Case:
     known = [] if unbounded or rng.random() < 0.85 else [values[0][rng.randrange(sizes[0])]]
     release = _release(rng, kind, names, values)
     people = rng.choice(["false", "false", '"who"\nrows_per_person = 3'])
-    text = f'title = "A table"\n{domain}\n[table]\nperson = {people}\n[policy]\n{policy}\nunbounded = {str(unbounded).lower()}\n'
+    text = f'title = "A table"\n{domain}\n[table]\nperson = {people}\n'
+    text += f"[policy]\n{policy}\nunbounded = {str(unbounded).lower()}\n"
     for value in known:
         shown = value if value.isdecimal() else f'"{value}"'
         text += f"[[policy.constraints]]\nwhere = {{ {names[0]} = {shown} }}\n"

@@ -13,7 +13,7 @@ from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import nearest
 from mechdesign.certify._stated import Stated
 from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._words import Words
+from mechdesign.model._words import Words, short
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -100,7 +100,7 @@ class ClaimedPrivacy(Requirement):
 
 def _limit(claim: Claim, words: Words) -> str:
     if isinstance(claim, Floor):
-        least = words.measure(claim.error).with_unit(words.number(nearest(claim.minimum), 4))
+        least = words.measure(claim.error).with_unit(short(nearest(claim.minimum), 4))
         whose = "even knowing the prior" if claim.prior is None else "with a prior belief of one's own"
         return f"guess the secret, {whose}, but then expects to be off by at least {least} on average"
     if isinstance(claim, Dithered):

@@ -21,7 +21,7 @@ from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._requirement import Requirement, check_stated, with_fields
-from mechdesign.model._words import Words
+from mechdesign.model._words import Words, short
 
 Distance = Literal["euclidean", "manhattan", "chebyshev"]
 
@@ -230,9 +230,7 @@ class ContinuousPrivacy(Requirement):
         length = 1.0
         while float(self.epsilon) * length > 3:
             length /= 10
-        apart = (
-            f"{found.with_unit(words.number(length))} apart" if found.unit else f"at distance {words.number(length)}"
-        )
+        apart = f"{found.with_unit(short(length))} apart" if found.unit else f"at distance {short(length)}"
         factor = words.factor(float(self.epsilon) * length)
         return f"shift the odds between any two points {apart} by a factor of at most {factor} (closer ones by less)"
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Floats, as_amounts
+from mechdesign.base._arrays import Floats, as_nonnegative
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import Labels, Names, labels_of, opened, order_of
 from mechdesign.certify._exact import exact_text
@@ -20,7 +20,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number, not_negative
 from mechdesign.model._prior import Prior, as_prior
 from mechdesign.model._requirements._requirement import Requirement, check_stated, with_fields
-from mechdesign.model._words import Words
+from mechdesign.model._words import Words, short
 
 # A prior is called uniform if its probabilities differ by at most this share of the largest probability.
 _UNIFORM_TOLERANCE = 1e-12
@@ -65,7 +65,7 @@ class DistortionPrivacy(Requirement):
     ) -> None:
         value = not_negative(minimum, "minimum")
         given = opened(distance, "distance").settled("distance")
-        matrix = as_amounts(given.values, "distance", "(k, n)")
+        matrix = as_nonnegative(given.values, "distance", 2)
         if 0 in matrix.shape:
             raise InputError("distance", "is empty", value=matrix.shape, bound="of shape (k, n), k >= 1 and n >= 1")
         object.__setattr__(self, "minimum", value)
@@ -189,7 +189,7 @@ class DistortionPrivacy(Requirement):
         Returns:
             The end of the sentence "Anyone who sees an answer can …".
         """
-        least = words.measure(self.distance).with_unit(words.number(float(self.minimum), 4))
+        least = words.measure(self.distance).with_unit(short(float(self.minimum), 4))
         if not self.priors:
             return f"guess the secret, even knowing the prior, but will then be off by at least {least} on average"
         return (

@@ -18,7 +18,7 @@ from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._requirement import Requirement, check_stated, square, with_fields
-from mechdesign.model._words import Words
+from mechdesign.model._words import Words, short
 
 _IRREGULAR = {"feet": "foot", "inches": "inch"}
 
@@ -123,7 +123,7 @@ class MetricPrivacy(Requirement):
         """
         found = words.measure(self.distance)
         length, exponent = self._example()
-        apart = words.number(length)
+        apart = short(length)
         apart = f"{found.with_unit(apart)} apart" if found.unit else f"at distance {apart}"
         factor = f"a factor of at most {words.factor(exponent)} (closer ones by less{self._farthest(words, exponent)})"
         return f"shift the odds between two secrets {apart} by {factor}"
@@ -135,7 +135,7 @@ class MetricPrivacy(Requirement):
         if most <= exponent:
             return ""
         factor = f", a factor of about {float(f'{math.exp(most):.2g}'):,g}," if most < _MAX_EXPONENT_WITH_FACTOR else ""
-        return f", farther ones by more: up to e^{words.number(most)}{factor} across this map"
+        return f", farther ones by more: up to e^{short(most)}{factor} across this map"
 
     def _example(self) -> tuple[float, float]:
         """Return an example distance and its product with ε; the distance is 1 if 1 lies in the range of distances."""
