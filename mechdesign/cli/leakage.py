@@ -230,8 +230,9 @@ def chain(
     it, without smoothing. For a state without such steps, --ends determines the row. `leakage` and `budget` read a row
     of zeros as any row; a release needs --ends stay.
 
-    With a specification of a table, the chain is counted over all values of its domain, from one TABLE.csv for each
-    time step in their order, or from one with the column `step` of [table]. `mechdesign ledger series` reads DIR.
+    With a specification of a table, the chain is counted over all values of its domain. The column `step` of [table]
+    states the time step of each row; without it, each TABLE.csv is a step, in their order. `mechdesign ledger series`
+    reads DIR.
     """
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.specification import _table_specification as table_specification
@@ -259,10 +260,10 @@ def chain(
         say_note(note)
     output().print(f"{folder}: {', '.join(files)}", soft_wrap=True)
     both = f"{folder}/backward.csv --forward {folder}/forward.csv"
-    kept = f"mechdesign ledger series LEDGER --alpha 1 --chain {folder} --steps 12 --history others"
+    kept = f"mechdesign ledger series LEDGER --alpha 1 --chain {folder} --steps 12 --history own"
     show_next(
         {
-            **({kept: "keep this promise in a ledger"} if tables else {}),
+            **({kept: "keep this promise in a ledger (others, if counted from other people)"} if tables else {}),
             f"mechdesign leakage {both} --epsilon 0.1 --steps 10": "the leakage of releases of these data",
             f"mechdesign budget --alpha 1 --steps 10 --backward {both}": "the ε with which none leaks more than 1",
         }

@@ -131,7 +131,8 @@ def series(
             domain=None if folder is None else domain_of(folder),
         )
     _show_series(made, {})
-    if steps is not None and kind is None and made.budgets[0] < made.alpha / steps * Fraction(11, 10):
+    little = steps is not None and kind is None and made.budgets[0] < made.alpha / steps * Fraction(11, 10)
+    if little and opened.rho is None:
         say_note(
             "this gains less than a tenth over α/T, which needs no assumption: a ledger without a series and with ε = α"
         )
@@ -189,7 +190,9 @@ def _show_series(series: LedgerSeries, steps: Mapping[TimeStep, Fraction]) -> No
     if not budgets:
         console.print("plan      none: every release states its ε")
         return
-    alone = f", where α/T is {number(float(series.alpha) / len(budgets))}" if len(budgets) > 1 else ""
+    alone = ""
+    if len(budgets) > 1 and not steps:
+        alone = f", where α/T is {number(float(series.alpha) / len(budgets))}"
     runs = [f"{len(list(run))} × {number(float(each))}" for each, run in itertools.groupby(budgets)]
     if series.plan == "constant":
         runs, alone = [f"{number(float(budgets[0]))} at every step, without an end"], ""

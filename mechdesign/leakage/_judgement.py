@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -12,11 +13,15 @@ from mechdesign.leakage._exactness import joins_values, require_together
 from mechdesign.leakage._series import LONGEST, Contents, Series, place_of
 from mechdesign.leakage._upwards import as_float
 
-REPLAN = (
-    "To correct, to repeat or to add steps, replace the plan: mechdesign ledger plan FILE --steps M, or in Python "
+_ADD_STEPS = (
+    "For more steps or other budgets replace the plan: mechdesign ledger plan FILE --steps M, or in Python "
     'ledger.series.plan = ("equal", m)'
 )
-"""The remedy where a plan has no budget left."""
+_REPEAT = (
+    "To correct or repeat a release, remove the plan (mechdesign ledger plan FILE none, or in Python "
+    "ledger.series.plan = None), release it with a stated ε, and plan the steps that remain (mechdesign ledger plan FILE "
+    "--steps M)"
+)
 
 
 @dataclass(frozen=True)
@@ -150,12 +155,12 @@ def _require_planned(contents: Contents, series: Series, asked: Asked) -> Entry:
     if asked.planned and entry.epsilon != left:
         raise BudgetExceededError(
             f"{entry.what} would spend the planned ε = {exact_text(entry.epsilon)} of step {entry.step}, but now "
-            f"{exact_text(left)} is planned{_spent_by(contents, entry.step)}; nothing was recorded. Try again"
+            f"{exact_text(left)} is planned{_spent_by(contents.entries, entry.step)}; nothing was recorded. Try again"
         )
     if entry.epsilon > left:
         raise BudgetExceededError(
             f"{entry.what} would spend ε = {exact_text(entry.epsilon)} at step {entry.step}, but {exact_text(left)} is "
-            f"left of its planned budget{_spent_by(contents, entry.step)}. {REPLAN}"
+            f"left of its planned budget{say_used(contents.entries, entry.step)}"
         )
     return replace(entry, turn=contents.turn_of(entry.step))
 
@@ -184,14 +189,21 @@ def _require_leakage(contents: Contents, series: Series, entry: Entry) -> None:
     if found[worst] > series.alpha:
         steps = {place_of(step): step for step in (*contents.steps, entry.step)}
         most = contents.largest(entry.step, entry.part)
-        remedy = f"At step {entry.step} at most ε = {exact_text(most)} fits{_spent_by(contents, steps[worst])}"
+        remedy = f"At step {entry.step} at most ε = {exact_text(most)} fits{_spent_by(contents.entries, steps[worst])}"
         raise LeakageExceededError(steps[worst], as_float(found[worst]), nearest(series.alpha), remedy)
 
 
-def _spent_by(contents: Contents, step: TimeStep) -> str:
+def say_used(entries: Sequence[Entry], step: TimeStep) -> str:
+    """Name the entry that used the planned budget of a time step, and what can be done."""
+    if any(entry.step == step for entry in entries):
+        return f"{_spent_by(entries, step)}. {_REPEAT}"
+    return f". {_ADD_STEPS}"
+
+
+def _spent_by(entries: Sequence[Entry], step: TimeStep) -> str:
     """Name the last entry of a time step, or the last one of the series; empty if there is none."""
-    steps = contents.steps
-    known = steps.get(step) or [entry for entry in contents.entries if entry.step is not None]
+    of_series = [entry for entry in entries if entry.step is not None]
+    known = [entry for entry in of_series if entry.step == step] or of_series
     if not known:
         return ""
     last = known[-1]

@@ -70,7 +70,10 @@ class PeopleTable(Table, frozen=True):
     ] = 1
     step: Annotated[
         str | None,
-        says("the column with the time step of each row: a row of another step than --step is refused."),
+        says(
+            "the column with the time step of each row: a row of another step than --step is refused. `mechdesign "
+            "chain` reads it, too."
+        ),
     ] = None
 
 

@@ -496,7 +496,10 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     with source.keys():
         require_plain_texts(data, "", lines=True)
     if isinstance(domain := data.get("domain"), dict) and "attributes" in domain:
-        problem, remedy = "belongs to a specification of a release from a table", "use `mechdesign table` for it"
+        problem, remedy = (
+            "belongs to a specification of a release from a table",
+            "use `mechdesign table`, or give tables to `mechdesign chain`",
+        )
         raise SpecificationError("domain.attributes", problem, remedy=remedy)
     document = convert(data, Document)
     _require_graphs(document, data)

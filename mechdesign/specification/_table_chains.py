@@ -32,7 +32,8 @@ _ALPHA, _STEPS = 1, 12
 def table_chain_files(given: ReleaseSpecification, tables: Sequence[Path]) -> tuple[dict[str, bytes], tuple[str, ...]]:
     """Return the files of a chain over all values of the domain, and notes for the user.
 
-    A pair of values of a person counts only from one time step to the next.
+    A pair of values of a person counts only from one time step to the next. Without a column of time steps, the files
+    are the steps in their order.
     """
     people = given.people
     if not people.person:
@@ -42,7 +43,7 @@ def table_chain_files(given: ReleaseSpecification, tables: Sequence[Path]) -> tu
         raise given.source.error(("table", "step"), "is missing", bound="a column", remedy=remedy)
     seen: dict[str, dict[int, int]] = defaultdict(dict)
     for place, path in enumerate(tables):
-        _read(given, path, place if len(tables) > 1 else None, seen)
+        _read(given, path, place if people.step is None else None, seen)
     domain, runs = given.domain, []
     for states in seen.values():
         run: list[int] = []
@@ -102,7 +103,7 @@ def _read(given: ReleaseSpecification, path: Path, place: int | None, seen: dict
                 table.where(row, person),
                 "names a person twice in one time step",
                 bound="one row of each person in each step",
-                remedy="keep one row, or give one file for each step",
+                remedy="keep one row of each person, and give the file of each step once",
             )
         own[at] = state
 

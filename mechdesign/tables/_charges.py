@@ -21,7 +21,7 @@ from mechdesign.base._deadline import keep
 from mechdesign.base._errors import BudgetExceededError, InputError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._entries import Entry, TimeStep
-from mechdesign.leakage._judgement import REPLAN
+from mechdesign.leakage._judgement import say_used
 from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._discrete import as_confidence
@@ -209,7 +209,10 @@ def planned_epsilon(ledger: Ledger | LedgerPart | None, step: TimeStep | None) -
         remedy = "state ε; or a step (--step 2026-11) and a plan (mechdesign ledger plan FILE --steps 12)"
         raise InputError("epsilon", f"cannot be planned: {why}", value="planned", remedy=remedy)
     if left == 0:
-        raise BudgetExceededError(f"nothing is left of the planned budget of step {step}. {REPLAN}")
+        assert ledger is not None
+        assert step is not None
+        entries = (ledger.ledger if isinstance(ledger, LedgerPart) else ledger).entries
+        raise BudgetExceededError(f"nothing is left of the planned budget of step {step}{say_used(entries, step)}")
     return left
 
 

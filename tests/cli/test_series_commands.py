@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import assert_wrong_usage, flat, well
+from cli_examples import assert_wrong_usage, flat, run, well
 
 import mechdesign as md
 from mechdesign.leakage.accounting import begin_ledger
@@ -49,12 +50,15 @@ def a_series(*options: str) -> str:
 
 
 def test_a_chain_of_monthly_files_is_that_of_one_file_with_a_column() -> None:
-    said = flat(well("chain", "s.toml", "1.csv", "2.csv", "3.csv", "4.csv", "-o", "one").stderr)
+    said = flat(well("chain", "s.toml", "all.csv", "-o", "one").stderr)
     assert "900 pairs of 300 people" in said
     assert "at each of 12 steps" in said
-    well("chain", "s.toml", "all.csv", "-o", "two")
+    # With a column of steps the order of files does not matter; without one it is the order of the steps.
+    well("chain", "s.toml", "4.csv", "1.csv", "3.csv", "2.csv", "-o", "two")
+    Path("plain.toml").write_text(SPECIFICATION.replace(', step = "month"', ""))
+    well("chain", "plain.toml", "1.csv", "2.csv", "3.csv", "4.csv", "-o", "three")
     for name in ("forward.csv", "backward.csv", "states.csv", "domain.json"):
-        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
+        assert Path("one", name).read_bytes() == Path("two", name).read_bytes() == Path("three", name).read_bytes()
     assert Path("one/forward.csv").stat().st_mode & 0o777 == 0o600
     # A pair counts from one step to the next only, and each value keeps its row.
     Path("gap.csv").write_text("person,status,month\na,employed,2025-01\na,employed,2025-02\na,inactive,2025-04\n")
@@ -70,6 +74,8 @@ def test_chains_that_cannot_be_counted_are_refused() -> None:
             "chain s.toml twice.csv -o x": "twice in one time step",
             "chain s.toml odd.csv -o x": "odd.csv, line 2",
             "chain s.toml 1.csv -o x": "hold no step",
+            "chain s.toml 1.csv 2.csv 1.csv -o x": "the file of each step once",
+            "chain s.toml -o x": "give tables to",
             "chain s.toml all.csv --ends stay -o x": "--ends",
         }
     )
@@ -163,3 +169,119 @@ def test_plans_are_replaced_by_a_command() -> None:
     assert "2 ×" in said
     said = flat(well(*f"{kept} --forward flows/forward.csv --backward none --history others".split()).stderr)
     assert "does not know the backward" in said
+
+
+def release(month: int, *options: str, folder: str = "") -> None:
+    step = f"2025-{month:02}"
+    well("table", "s.toml", f"{(month - 1) % 4 + 1}.csv", "--step", step, "-o", folder or step, "--no-report", *options)
+
+
+@pytest.mark.slow
+def test_twelve_months_and_what_happens_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("s.toml").write_text(SPECIFICATION.replace(', step = "month"', ""))
+    chain = "ledger series l.json --alpha 1 --chain flows --steps 12 --history own"
+    begin_ledger("l.json", 2)
+    well("chain", "s.toml", "1.csv", "2.csv", "3.csv", "4.csv", "-o", "flows")
+    well(*chain.split())
+    series = md.Ledger(path="l.json").series
+    for month in (1, 2, 3):
+        release(month)
+    # A corrected month: the plan is removed, ε is stated, and the other months are planned again.
+    again = "table s.toml 2.csv --step 2025-02 -o corrected --no-report"
+    says = f"the last entry of step 2025-02 is {md.Ledger(path='l.json').entries[1].number}"
+    assert_wrong_usage({again: says, f"{again} ": "ledger plan FILE none"})
+    assert_wrong_usage({again.replace("corrected", "2025-02"): "--overwrite"})
+    well("ledger", "plan", "l.json", "none")
+    assert_wrong_usage({again: "there is no plan"})
+    Path("s.toml").write_text(SPECIFICATION.replace('"planned"', "0.05").replace(', step = "month"', ""))
+    well(*again.split())
+    Path("s.toml").write_text(SPECIFICATION.replace(', step = "month"', ""))
+    shown = flat(well("ledger", "plan", "l.json", "--steps", "9").stdout)
+    assert "9 ×" in shown
+    assert "α/T" not in shown
+    # A skipped month, and a late one.
+    assert_wrong_usage({"table s.toml 1.csv --step 2025-05 -o x": "leaves out steps (1)"})
+    release(5, "--gap")
+    release(4)
+    # A colleague takes the month while the table is read.
+    from mechdesign.specification._table_specification import people_of
+
+    def slow(*arguments: object) -> list[str]:
+        monkeypatch.undo()
+        monkeypatch.chdir(here)
+        release(6)
+        return people_of(*arguments)  # type: ignore[arg-type]
+
+    here = Path.cwd()
+    monkeypatch.setattr("mechdesign.specification._table_specification.people_of", slow)
+    said = run("table", "s.toml", "2.csv", "--step", "2025-06", "-o", "mine", "--no-report")
+    assert (said.exit_code, Path("mine").exists()) == (2, False)
+    assert "nothing is left of the planned budget of step 2025-06; the last entry" in flat(said.stderr)
+    # A crash after the charge: the entry stands, and the way is that of a correction.
+    with monkeypatch.context() as crash:
+        crash.setattr("mechdesign.cli.table._save", lambda *_: 1 / 0)
+        assert run("table", "s.toml", "3.csv", "--step", "2025-07", "-o", "lost", "--no-report").exit_code != 0
+    assert "2025-07" in series.steps
+    assert_wrong_usage({"table s.toml 3.csv --step 2025-07 -o x": "release it with a stated ε"})
+    for month in range(8, 13):
+        release(month)
+    assert len(series.steps) == 12
+    assert max(series.leakage.values()) <= 1
+    assert_wrong_usage({"table s.toml 1.csv --step 2026-01 -o x": "ledger plan FILE --steps M"})
+    well("ledger", "plan", "l.json", "--steps", "1")
+    well("table", "s.toml", "1.csv", "--step", "2026-01", "-o", "2026-01", "--no-report")
+    well("ledger", "check", "l.json", *(f"2025-{month:02}" for month in (1, 2, 3, 4, 5, 6, 8)), "corrected", "2026-01")
+
+
+def test_wrong_input_is_refused_before_data_are_read() -> None:
+    a_series("--steps", "12", "--history", "own")
+    begin_ledger("plain.json", 2)
+    begin_ledger("other.json", 2)
+    md.Ledger(path="other.json").spend("by hand", "one value", epsilon=1)
+    Path("bad.csv").write_text("0.5,0.4\n0.1,0.9\n")
+    md.leakage.write_budgets("b.csv", [0.6, 0.6])
+    shutil.copytree("flows", "damaged")
+    Path("damaged/domain.json").write_text("{")
+    changes = {
+        "threshold": ('kind = "full"', 'kind = "graph"\npolicy.edges = [["employed", "inactive"]]'),
+        "absence": ('kind = "full"', 'kind = "full"\npolicy.unbounded = true'),
+        "size": ('"inactive"]', '"inactive", "absent"]'),
+        "order": ('"employed", "unemployed"', '"unemployed", "employed"'),
+        "rows": ('step = "month"', "rows_per_person = 2"),
+        "rho": ('epsilon = "planned"', "rho = 0.01"),
+        "text": ('"planned"', '"plan"'),
+        "above": ('"planned"', "0.2"),
+        "column": ('step = "month"', 'step = "mont"'),
+        "plain": ("l.json", "plain.json"),
+        "missing": ('"l.json"', '"missing.json", epsilon = 2'),
+    }
+    for name, (old, new) in changes.items():
+        Path(f"{name}.toml").write_text(SPECIFICATION.replace(old, new))
+    Path("stated.toml").write_text(Path("missing.toml").read_text().replace('"planned"', "0.1"))
+    there, made = "nowhere.csv --step 2025-01 -o x", "ledger series plain.json --alpha 1 --history own"
+    assert_wrong_usage(
+        {
+            f"table threshold.toml {there}": "Policy.full",
+            f"table absence.toml {there}": "without absence",
+            f"table size.toml {there}": "must be 3, as in the chain",
+            f"table order.toml {there}": "the values of the chain in their order",
+            f"table rows.toml {there}": "table.rows_per_person",
+            f"table rho.toml {there}": "release.rho",
+            f"table text.toml {there}": "release.epsilon",
+            f"table above.toml {there}": "replace the plan",
+            "table column.toml 1.csv --step 2025-01 -o x": "has no column 'mont'",
+            f"table plain.toml {there}": "no ledger has a series",
+            f"table missing.toml {there}": "no ledger has a series",
+            f"table stated.toml {there}": "the ledger has no series",
+            f"table s.toml {there} --no-series": "but a step is given",
+            "table s.toml nowhere.csv -o x": "no step is given",
+            "table above.toml nowhere.csv -o x": "--no-series",
+            "table s.toml 1.csv --seed 1 -o x": "no step is given",
+            "table s.toml nowhere.csv --step 2025-13 -o x": 'such as "2026-11"',
+            f"{made} --chain damaged": "damaged/domain.json",
+            f"{made} --backward bad.csv --forward none": "does not sum to 1",
+            f"{made} --chain flows --budgets b.csv": "1 of the plan",
+            f"{made} --chain flows --steps 100001": "at most 100000",
+            "ledger series other.json --alpha 1 --history own --chain flows": "a new ledger with what is left",
+        }
+    )

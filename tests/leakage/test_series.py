@@ -153,7 +153,7 @@ def test_a_plan_may_be_replaced_at_any_time_and_a_late_or_repeated_step_has_a_wa
         spend(ledger, step, month, planned=True, gap=True)
     # The late month has the fourth budget; its repetition has none.
     spend(ledger, "2026-03", month, planned=True)
-    with pytest.raises(BudgetExceededError, match=r"ε = 0.01 at step 2026-03.*0 is left.*replace the plan"):
+    with pytest.raises(BudgetExceededError, match=r"ε = 0.01 at step 2026-03.*0 is left.*remove the plan"):
         spend(ledger, "2026-03", 0.01)
     with pytest.raises(BudgetExceededError, match="now 0 is planned"):
         spend(ledger, "2026-03", month, planned=True)
