@@ -19,8 +19,8 @@ _ADD_STEPS = (
 )
 _REPEAT = (
     "To correct or repeat a release, remove the plan (mechdesign ledger plan FILE none, or in Python "
-    "ledger.series.plan = None), release it with a stated ε, and plan the steps that remain (mechdesign ledger plan FILE "
-    "--steps M)"
+    "ledger.series.plan = None), release it with a stated ε, and plan the steps that remain (mechdesign ledger plan "
+    "FILE --steps M)"
 )
 
 
