@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mechdesign.leakage.accounting import LedgerSeries
 
 _FILE = click.Path(path_type=Path)
+# A budget below this share of α is useless.
+_LITTLE = Fraction(1, 1000)
 # Number of steps and of budgets that are shown.
 _STEPS = 40
 
@@ -161,6 +163,11 @@ def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budg
     with naming_options({"plan": "--plan"}):
         found.plan = None if none else _plan(steps, kind, budgets)
     _show_series(found, found.steps)
+    if found.budgets and found.budgets[0] < found.alpha * _LITTLE:
+        say_note(
+            "almost nothing is left of α for these people: plan more steps before the last ones, or a plan without an "
+            "end (--plan constant) at the start. Together with a new ledger, they would leak more than α"
+        )
 
 
 def _plan(steps: int | None, kind: str | None, budgets: Path | None) -> object:
