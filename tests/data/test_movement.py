@@ -310,6 +310,7 @@ def test_wrong_tables_of_places_name_the_line(tmp_path):
         path = write(tmp_path / f"{place}.csv", f"id,lat,lon\na,46,7\nb,46,7\n{text}\n")
         make = lambda path=path: read_places(path, "id", "lat", "lon")  # noqa: E731
         mistakes.append(Mistake(text, make, f"{path}, {line}", says, InputError))
+    mistakes.append(Mistake("list of keys", lambda: read_places(path, ["id"]), "key", "another type", InputError))
     mistakes.append(Mistake("no key", lambda: read_places(path, "key", "lat", "lon"), f"{path}, line 1", "'key'"))
     assert_refused(mistakes)
 

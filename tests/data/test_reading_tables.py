@@ -41,6 +41,9 @@ def test_gzip_and_line_breaks_and_encodings(table):
         (gzip.compress(b"a,b\r\n1,\xc3\xa9\r\n"), Layout(), "c.csv.gz"),
         (b"a;b\r1;\xe9\r", Layout(delimiter=";", encoding="latin-1"), "c.txt"),
         ("a|b\n1|é\n".encode("utf-16"), Layout(delimiter="|", encoding="utf-16"), "c.dat"),
+        ("\ufeffa,b\n1,é\n".encode("utf-16-le"), Layout(encoding="utf-16-le"), "c.csv"),
+        ("\ufeffa,b\n1,é\n".encode("utf-16-be"), Layout(encoding="UTF-16BE"), "c.csv"),
+        ("\ufeffa,b\n1,é\n".encode(), Layout(encoding="UTF8"), "c.csv"),
     ):
         assert dict(table(content, None, layout, name).columns) == {"a": ("1",), "b": ("é",)}, name
 
@@ -139,7 +142,7 @@ def test_layouts_refuse_impossible_keys():
     wrong = {
         "delimiter": ["", ";;", "a", "1", '"', "\n", None, 3],
         "decimal": ["", ";", "..", None],
-        "encoding": ["", "klingon", "rot13", None, 3, "hex"],
+        "encoding": ["", "klingon", "rot13", None, 3, "hex", "idna"],
         "time_format": [
             "",
             "unix-s",
