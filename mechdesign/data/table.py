@@ -235,7 +235,7 @@ class Table:
             except (ValueError, OverflowError):
                 found.extend((0, -1))
         both = np.array(found, dtype=np.int64).reshape(-1, 2)
-        return Instants(both[:, 0], both[:, 1]), both[:, 1] < 0
+        return Instants(both[:, 0], both[:, 1]), (both[:, 1] < 0) | are_no_times(both[:, 0].astype("datetime64[s]"))
 
     def no_number(self, row: int, column: str) -> InputError:
         """Return the error for a cell that is not a finite number."""

@@ -82,6 +82,8 @@ def test_times_are_exact_and_nothing_is_guessed():
         for zone in ("UTC", "Europe/Zurich"):
             found = nanoseconds(np.array(beyond, dtype=f"datetime64[{unit}]"), time_zone=zone)
             assert found == [None] * len(beyond), unit
+    assert nanoseconds(["9999-12-31 23:59"], time_zone="America/New_York") == [None]
+    assert nanoseconds(["0001-01-01 00:00"], time_zone="Asia/Tokyo") == [None]
     inside = np.array(["0001-01-01", "9999-12-31T23:59:59"], dtype="datetime64[s]")
     assert nanoseconds(inside) == [-62_135_596_800 * 10**9, 253_402_300_799 * 10**9]
 
