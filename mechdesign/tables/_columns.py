@@ -103,10 +103,10 @@ def _find_names(data: Any) -> tuple[Any, ...] | None:
         return tuple(data)
     for listing in ("columns", "column_names"):
         found = getattr(data, listing, None)
-        if found is not None and hasattr(data, "__getitem__"):
-            # In an Arrow table, `columns` contains arrays, and `column_names` contains strings.
-            if listing == "column_names" or not hasattr(data, "column_names"):
-                return tuple(found)
+        # In an Arrow table, `columns` contains arrays, and `column_names` contains strings.
+        is_array = listing == "columns" and hasattr(data, "column_names")
+        if found is not None and hasattr(data, "__getitem__") and not is_array:
+            return tuple(found)
     return None
 
 
