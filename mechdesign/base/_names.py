@@ -67,6 +67,15 @@ class Named:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
+    def oriented(self) -> Named:
+        """Return the array as one whose rows are known to be secrets, so that no note is due.
+
+        Returns:
+            This array itself.
+        """
+        object.__setattr__(self, "_oriented", True)
+        return self
+
     def arranged(self, place: str, rows: Labels | None, columns: Labels | None = None) -> NDArray[Any]:
         """Return the values with rows and columns in the order of labels.
 
@@ -339,6 +348,10 @@ def _plain(value: Any, place: str, dtype: DTypeLike | None) -> NDArray[Any]:
     """Return the array of a value without its names."""
     if type(value) is not np.ndarray:
         require_unmasked(value, place)
+        first = value[0] if isinstance(value, list | tuple) and len(value) else None
+        if hasattr(first, "to_numpy") or hasattr(first, "dims"):
+            kind = f"a list of {type(first).__name__}"
+            raise InputError(place, "has names within a list", value=kind, bound="one frame", remedy="join them first")
         if hasattr(value, "toarray"):
             raise InputError(
                 place, "is sparse", value=type(value).__name__, bound="a dense array", remedy="use toarray()"

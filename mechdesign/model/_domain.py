@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import LARGEST_GRID, Floats, Integers, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_integer, as_list, as_number, as_positive
 from mechdesign.base._errors import InputError, InputWarning
-from mechdesign.base._names import opened
+from mechdesign.base._names import labels_of, opened
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal, nearest
 from mechdesign.model import _expansions as expansions
@@ -766,14 +766,13 @@ def _middles(count: int, side: float) -> Floats:
 
 
 def _with_labels(values: ArrayLike, path: str, shape: str, labels: tuple[str, ...]) -> tuple[Floats, tuple[str, ...]]:
-    """Return an array in the order of labels, and the labels, which may be the names of its rows.
-
-    Integers are no names here: they remain where rows of a frame are selected.
-    """
+    """Return an array in the order of labels, and the labels, which may be the names of its rows."""
     given = opened(values, path)
-    if not any(isinstance(name, str) for name in given.rows):
+    own = labels_of(given.rows, path)
+    if not own and set(given.rows) != set(range(len(given.rows))):
+        # Rows that were selected keep their numbers in pandas.
         return as_floats(given.values, path, shape), labels
-    labels = labels or tuple(map(str, given.rows))
+    labels = labels or tuple(map(str, own))
     return as_floats(given.arranged(path, labels), path, shape), labels
 
 
