@@ -501,7 +501,7 @@ def test_an_own_prior_of_a_floor_follows_its_errors() -> None:
     """A prior that was sorted like the errors is sorted again where both meet the domain."""
     right = required(md.DistortionPrivacy(0.1, uneven(APART), prior=WEIGHTS))
     for take in (framed, declared):
-        for prior in (WEIGHTS[ORDER], take(WEIGHTS, True, False), Frame(WEIGHTS, NAMES)):
+        for prior in (WEIGHTS, take(WEIGHTS, True, False), Frame(WEIGHTS, NAMES)):
             found = required(md.DistortionPrivacy(0.1, take(uneven(APART), True, True), prior=prior))
             assert all(same(one, other) for one, other in zip(found, right, strict=True))
 
