@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import Mistake, assert_refused
 
 from mechdesign.certify import _archive
 from mechdesign.data.table import Layout, read_rows, read_table
 from mechdesign.errors import InputError
-from tests.support.refusals import Mistake, assert_refused
 
 
 @pytest.fixture
