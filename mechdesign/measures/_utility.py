@@ -114,6 +114,12 @@ def mismatch_error(
     rows, weights = _joint(channel, prior)
     n, m = rows.values.shape
     here = _codes(labels, "labels", rows.rows, n)
+    if observables is None and rows.rows and not rows.columns:
+        # Names of the rows alone do not tell the order of the columns.
+        for given in (labels, prior):
+            own = labels_of(opened(given, "labels", object).rows, "labels")
+            if own:
+                rows.arranged("channel", own, own)
     if observables is None and set(rows.columns) == set(rows.rows):
         order = order_of(rows.rows, rows.columns, "channel")
         there = here if order is None else [here[place] for place in order]

@@ -643,6 +643,7 @@ class Domain:
         Raises:
             InputError: A coordinate is out of range, or the places span more than 180 degrees of longitude.
         """
+        _require_same_rows(latitude, longitude)
         latitudes, names = _with_labels(latitude, "latitude", "(n,)", _as_labels(labels))
         longitudes, names = _with_labels(longitude, "longitude", "(n,)", names)
         if len(latitudes) != len(longitudes):
@@ -763,6 +764,20 @@ def _middles(count: int, side: float) -> Floats:
     back, error = expansions.two_product(found, np.full(count, float(count)))
     middles: Floats = found + ((high - back) - error + (low + number * rest)) / count
     return middles
+
+
+def _require_same_rows(latitude: ArrayLike, longitude: ArrayLike) -> None:
+    """Raise `InputError` if numbers of selected rows differ; positions and texts are matched."""
+    one, other = opened(latitude, "latitude").rows, opened(longitude, "longitude").rows
+    positions = set(range(len(one)))
+    selected = any(not labels_of(rows, "longitude") and set(rows) != positions for rows in (one, other))
+    if one and other and one != other and selected:
+        raise InputError(
+            "longitude",
+            "has other numbers of rows than latitude",
+            bound="the same index",
+            remedy="take both from one frame, or drop the index with to_numpy() if the order is right",
+        )
 
 
 def _with_labels(values: ArrayLike, path: str, shape: str, labels: tuple[str, ...]) -> tuple[Floats, tuple[str, ...]]:

@@ -559,3 +559,51 @@ def test_names_within_lists_are_refused() -> None:
         "tuple": lambda: md.attack.optimal(CHANNEL, PRIOR, tuple(rows)),
     }
     assert_refused(Mistake(name, make, says="within a list", error=InputError) for name, make in calls.items())
+
+
+def test_pairs_of_arrays_with_names_in_two_orders_are_refused() -> None:
+    """Numbers of selected rows are no names, so nothing pairs two series that have them in two orders."""
+    north, east = np.array([46.0, 46.1, 46.2]), np.array([7.0, 7.1, 7.2])
+    right = md.Domain.from_coordinates(north, east).coordinates
+    for index in ([2, 1, 0], [5, 7, 9], list("abc")):
+        found = md.Domain.from_coordinates(Frame(north, index), Frame(east, index)).coordinates
+        assert sorted(map(tuple, found)) == list(map(tuple, right))
+    calls: dict[str, Callable[[], object]] = {
+        str(pair): lambda pair=pair: md.Domain.from_coordinates(Frame(north, pair[0]), Frame(east, pair[1]))
+        for pair in (([5, 7, 9], [9, 7, 5]), ([1, 2, 3], [0, 1, 2]), ([2, 1, 0], [5, 7, 9]))
+    }
+    assert_refused(Mistake(name, make, says="other numbers of rows", error=InputError) for name, make in calls.items())
+
+
+def test_kinds_do_not_follow_a_channel_that_names_its_rows_only() -> None:
+    rows = framed(CHANNEL.matrix, True, False)
+    labels = Frame(KINDS, NAMES)
+    calls: dict[str, Callable[[], object]] = {
+        "labels": lambda: md.measures.mismatch_error(rows, WEIGHTS, labels),
+        "prior": lambda: md.measures.mismatch_error(rows, Frame(WEIGHTS, NAMES), KINDS),
+    }
+    assert_refused(Mistake(name, make, says="names for one axis", error=InputError) for name, make in calls.items())
+    same_order = Frame(CHANNEL.matrix, NAMES)
+    right = md.measures.mismatch_error(CHANNEL.matrix, WEIGHTS, KINDS)
+    assert same(md.measures.mismatch_error(same_order, Frame(WEIGHTS, NAMES), labels), right)
+
+
+def test_names_behind_the_first_of_a_list_are_refused() -> None:
+    plain, turned = APART.tolist(), Frame(APART[1][ORDER], SORTED)
+    calls: dict[str, Callable[[], object]] = {
+        "second": lambda: md.Problem(PRIOR, [plain[0], turned, *plain[2:]], []),
+        "named": lambda: md.Problem(PRIOR, [Named(row, NAMES) for row in APART], []),
+        "distance": lambda: md.MetricPrivacy(1, (*plain[:3], turned)),
+    }
+    assert_refused(Mistake(name, make, says="within a list", error=InputError) for name, make in calls.items())
+
+
+def test_names_of_xarray_count_by_dimension() -> None:
+    """A variable has dimensions only; texts along a dimension that are not its own coordinate are refused."""
+    cost, channel = uneven(APART), Grid(np.asarray(uneven(APART)).T, observable=None, secret=None)
+    del channel.coords
+    assert (md.Problem(PRIOR, channel, [], secrets=TOWN).cost == cost).all()
+    beside = Grid(WEIGHTS[ORDER], secret=None)
+    beside.coords = {"name": Grid(np.array(SORTED, dtype=object), secret=None)}
+    calls = {"prior": lambda: md.Prior(beside)}
+    assert_refused(Mistake(name, make, says="swap_dims", error=InputError) for name, make in calls.items())
