@@ -67,6 +67,15 @@ class Named:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
+    def oriented(self) -> Named:
+        """Return the array as one whose rows are known to be secrets, so that no note is due.
+
+        Returns:
+            This array itself.
+        """
+        object.__setattr__(self, "_oriented", True)
+        return self
+
     def arranged(self, place: str, rows: Labels | None, columns: Labels | None = None) -> NDArray[Any]:
         """Return the values with rows and columns in the order of labels.
 
@@ -194,7 +203,7 @@ def opened(value: Any, place: str, dtype: DTypeLike | None = None) -> Named:
     array = _plain(value, place, dtype)
     if type(value) in (np.ndarray, list, tuple):
         return Named(array)
-    rows, columns, axes = _names(value)
+    rows, columns, axes = _names(value, place)
     exchanged = axes == _AXES[::-1]
     found = Named(array.T, columns, rows) if exchanged else Named(array, rows, columns if array.ndim > 1 else ())
     object.__setattr__(found, "_oriented", exchanged or axes == _AXES)
@@ -294,7 +303,7 @@ def unless_numbers(labels: Labels) -> Names:
     return () if all(label == str(position) for position, label in enumerate(labels)) else tuple(labels)
 
 
-def _names(value: Any) -> tuple[Names, Names, tuple[Any, ...]]:
+def _names(value: Any, place: str) -> tuple[Names, Names, tuple[Any, ...]]:
     """Return the names of the rows and of the columns of a frame, and the names of its axes."""
     if isinstance(value, Named):
         return value.rows, value.columns, ()
@@ -302,8 +311,19 @@ def _names(value: Any) -> tuple[Names, Names, tuple[Any, ...]]:
     if isinstance(names, tuple):
         # Priors and chains have one name for each secret.
         return names, names, _AXES
-    dims, coordinates = getattr(value, "dims", None), getattr(value, "coords", None)
-    if dims is not None and coordinates is not None:
+    # Variables of xarray have dimensions, and no coordinates.
+    dims, coordinates = getattr(value, "dims", None), getattr(value, "coords", {})
+    if dims is not None:
+        for name, each in coordinates.items():
+            along = getattr(each, "dims", (name,))
+            if len(along) == 1 and along[0] not in coordinates and each.values.dtype.kind in "OUST":
+                raise InputError(
+                    place,
+                    "has names that are no coordinate of their dimension",
+                    value=name,
+                    bound="names by dimension",
+                    remedy="use swap_dims, or drop the names with to_numpy() if the order is right",
+                )
         given = [tuple(coordinates[dim].values.tolist()) if dim in coordinates else () for dim in tuple(dims)]
         rows, columns = (*given, (), ())[:2]
         return rows, columns, tuple(dims)
@@ -339,6 +359,13 @@ def _plain(value: Any, place: str, dtype: DTypeLike | None) -> NDArray[Any]:
     """Return the array of a value without its names."""
     if type(value) is not np.ndarray:
         require_unmasked(value, place)
+        kinds = {type(each): each for each in value} if isinstance(value, list | tuple) else {}
+        for kind, each in kinds.items():
+            if kind is Named or hasattr(each, "to_numpy") or hasattr(each, "dims"):
+                listed = f"a list with {kind.__name__}"
+                raise InputError(
+                    place, "has names within a list", value=listed, bound="one frame", remedy="join them first"
+                )
         if hasattr(value, "toarray"):
             raise InputError(
                 place, "is sparse", value=type(value).__name__, bound="a dense array", remedy="use toarray()"

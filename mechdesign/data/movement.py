@@ -392,6 +392,8 @@ def read_places(
     >>> read_places({"id": ["cafe"], "lat": [46.95], "lon": [7.44]}, "id", "lat", "lon")
     {'cafe': (46.95, 7.44)}
     """
+    for name, column in (("key", key), ("latitude", latitude), ("longitude", longitude)):
+        require_kind(column, str, name, "the name of a column")
     layout = Layout(delimiter, decimal, encoding, missing=0)
     table, left_out, faults = read_table(source, [key, latitude, longitude], layout), LeftOut(0), list[Fault]()
     north, east = degrees_of(table, (latitude, longitude), faults)

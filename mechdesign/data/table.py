@@ -140,7 +140,8 @@ class Layout:
         if self.decimal not in (".", ","):
             raise InputError("decimal", "is not a decimal sign", value=self.decimal, bound='"." or ","')
         try:
-            io.TextIOWrapper(io.BytesIO(), codecs.lookup(self.encoding).name).read()
+            mark = "\ufeff".encode(self.encoding, "ignore")
+            io.TextIOWrapper(io.BytesIO(mark), codecs.lookup(self.encoding).name).read()
         except (LookupError, ValueError, TypeError) as error:
             bound = 'an encoding that Python knows, such as "utf-8", "latin-1" or "gb18030"'
             raise InputError("encoding", "is not an encoding of texts", value=self.encoding, bound=bound) from error
@@ -234,7 +235,7 @@ class Table:
             except (ValueError, OverflowError):
                 found.extend((0, -1))
         both = np.array(found, dtype=np.int64).reshape(-1, 2)
-        return Instants(both[:, 0], both[:, 1]), both[:, 1] < 0
+        return Instants(both[:, 0], both[:, 1]), (both[:, 1] < 0) | are_no_times(both[:, 0].astype("datetime64[s]"))
 
     def no_number(self, row: int, column: str) -> InputError:
         """Return the error for a cell that is not a finite number."""
@@ -321,14 +322,14 @@ def read_rows(path: Path, layout: Layout | None = None) -> Iterator[tuple[int, l
     """Yield the line of a CSV text where each row begins, and its fields; a blank line has no fields."""
     layout, line = layout or FIXED, 0
     content, encoding = content_of(path), layout.encoding
-    codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
-    lines: Iterable[str] = io.TextIOWrapper(io.BytesIO(content), codec, newline="")
-    if b"\0" in content:
-        lines = _without_zeros(lines, path, layout)
-    # Files of this package escape what a spreadsheet would evaluate.
-    escaped = b"'" in content
-    reader = csv.reader(lines, delimiter=layout.delimiter, strict=True)
     try:
+        content = content.removeprefix("\ufeff".encode(encoding, "ignore"))
+        lines: Iterable[str] = io.TextIOWrapper(io.BytesIO(content), encoding, newline="")
+        if b"\0" in content:
+            lines = _without_zeros(lines, path, layout)
+        # Files of this package escape what a spreadsheet would evaluate.
+        escaped = b"'" in content
+        reader = csv.reader(lines, delimiter=layout.delimiter, strict=True)
         for row in reader:
             yield line + 1, list(map(from_cell, row)) if escaped else row
             line = reader.line_num
@@ -552,7 +553,7 @@ def _iso(text: str, zone: tzinfo) -> tuple[int, int]:
 
 def _strictly(text: str, form: str) -> datetime:
     """Parse a text with `datetime.strptime`; digits are ASCII, with all leading zeros where no sign parts numbers."""
-    if any(sign.isdigit() and not sign.isascii() for sign in text) or not _spelling(form).fullmatch(text):
+    if re.search(r"[^\D0-9]", text) or not _spelling(form).fullmatch(text):
         raise ValueError
     return datetime.strptime(text, form)
 

@@ -18,7 +18,7 @@ from mechdesign.base._arrays import Floats, Integers, as_nonnegative, require
 from mechdesign.base._check import as_integer, as_list, as_truth
 from mechdesign.base._display import card
 from mechdesign.base._errors import InputError, MetricWarning
-from mechdesign.base._names import Labels, labels_of, opened, order_of, unless_numbers
+from mechdesign.base._names import Labels, Named, labels_of, opened, unless_numbers
 from mechdesign.base._values import cached_property
 from mechdesign.base._warnings import suppress_warnings
 from mechdesign.certify._claims import ExponentBound, PairBound
@@ -375,7 +375,7 @@ def audit(
     >>> audit([[1.0, 1e-16], [1.0, 0.0]], distance=[[0, 1], [1, 0]]).epsilon
     inf
     """
-    given, labels, answers = _named(matrix, secrets)
+    given, labels, answers = _named(matrix, secrets, cost is not None)
     rows = exact_rows(given, as_truth(weights, "weights"))
     n, m = rows.floats.shape
     bound, errors, requirement = _make_bound(n, distance, graph, labels)
@@ -384,7 +384,11 @@ def audit(
     if secrets is not None and secrets.size != n:
         raise InputError("secrets", "has the wrong size", value=secrets.size, bound=f"{n} secrets")
     believed = _prior(prior, n, labels)
-    costs = None if cost is None else _costs(costs_of(opened(cost, "cost"), labels, answers), (n, m))
+    table = None if cost is None else opened(cost, "cost")
+    if table is not None and secrets is None and answers is None and set(table.columns) == set(labels):
+        # Names of the rows of a channel do not tell the order of its columns.
+        Named(rows.floats, labels).arranged("matrix", table.columns, table.columns)
+    costs = None if table is None else _costs(costs_of(table, labels, answers), (n, m))
     found = tight(rows, bound)
     return Audit(
         epsilon=found.epsilon,
@@ -405,17 +409,28 @@ def audit(
     )
 
 
-def _named(matrix: Channel | ArrayLike, secrets: Domain | None) -> tuple[Channel | ArrayLike, Labels, Labels | None]:
-    """Return a channel with its rows in the order of the domain, and the labels of secrets and observables."""
+def _named(
+    matrix: Channel | ArrayLike, secrets: Domain | None, priced: bool
+) -> tuple[Channel | ArrayLike, Labels, Labels | None]:
+    """Return a channel in the order of the domain, and the labels of secrets and observables.
+
+    If answers are `priced`, the order of the columns matters.
+    """
     labels: Labels = secrets.labels if isinstance(secrets, Domain) else ()
     if isinstance(matrix, Channel):
-        own, answers = unless_numbers(matrix.secrets), unless_numbers(matrix.observables)
-        order = order_of(own, labels, "matrix") if unless_numbers(labels) else None
-        found = matrix if order is None else Channel(matrix.numerators[order])
-        return found, unless_numbers(labels) or own, answers or None
-    table = opened(matrix, "matrix", object)
+        labels = unless_numbers(labels)
+        own = (unless_numbers(matrix.secrets), unless_numbers(matrix.observables))
+        table = Named(matrix.numerators, *own).oriented()
+    else:
+        table = opened(matrix, "matrix", object)
     labels, answers = labels or labels_of(table.rows, "matrix"), labels_of(table.columns, "matrix")
-    return table.arranged("matrix", labels, answers), labels, answers or None
+    # Answers that are the secrets have their order; names of the rows alone do not tell the order of the columns.
+    answers = tuple(labels) if set(answers) == set(labels) else answers
+    square = len(set(table.values.shape)) == 1
+    found = table.arranged("matrix", labels, answers or (labels if square and priced else ()))
+    if isinstance(matrix, Channel):
+        return matrix if found is table.values else Channel(found), labels, answers or None
+    return found, labels, answers or None
 
 
 def _make_bound(

@@ -24,7 +24,7 @@ from mechdesign.base._arrays import Flags, Floats, Integers, as_floats, as_label
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import Labels as Names
-from mechdesign.base._names import Named, named, order_of, unless_numbers
+from mechdesign.base._names import Named, labels_of, named, opened, order_of, unless_numbers
 from mechdesign.graphs._builders import as_grid
 from mechdesign.graphs._geometry._hull import as_points
 from mechdesign.measures.attack import rows_of
@@ -114,7 +114,16 @@ def mismatch_error(
     rows, weights = _joint(channel, prior)
     n, m = rows.values.shape
     here = _codes(labels, "labels", rows.rows, n)
-    if observables is None:
+    if observables is None and rows.rows and not rows.columns:
+        # Names of the rows alone do not tell the order of the columns.
+        for given in (labels, prior):
+            own = labels_of(opened(given, "labels", object).rows, "labels")
+            if own:
+                rows.arranged("channel", own, own)
+    if observables is None and set(rows.columns) == set(rows.rows):
+        order = order_of(rows.rows, rows.columns, "channel")
+        there = here if order is None else [here[place] for place in order]
+    elif observables is None:
         there = _codes(labels, "observables", rows.columns or rows.rows, m)
     else:
         there = _codes(observables, "observables", rows.columns, m)
@@ -197,6 +206,13 @@ def _lengths(rows: Named, points: Domain | ArrayLike, observables: Domain | Arra
     """Return the distance from each secret to each observable."""
     here = _places(points, "points", rows.rows)
     if observables is None:
+        own = (
+            unless_numbers(points.labels)
+            if isinstance(points, Domain)
+            else labels_of(opened(points, "points").rows, "points")
+        )
+        if own and rows.rows and not rows.columns:
+            rows.arranged("channel", own, own)
         there = _places(points, "points", rows.columns or rows.rows)
     else:
         there = _places(observables, "observables", rows.columns)

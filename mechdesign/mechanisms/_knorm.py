@@ -372,7 +372,7 @@ def _observables(observables: Domain | ArrayLike, d: int) -> Floats:
     sites = as_points(observables, "observables")
     if sites.shape[1] != d:
         raise InputError("observables", "have another dimension than the points", value=sites.shape, bound=f"(m, {d})")
-    check_distinct(sites, "observables", "keep one of them")
+    check_distinct(sites)
     return sites
 
 

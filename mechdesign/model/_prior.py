@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from mechdesign.base._arrays import Floats, Integers, as_distribution, as_floats, as_indices, require
 from mechdesign.base._check import LARGEST_COUNT, as_generator, as_integer, as_smoothing, rename_path
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, Named, Names, opened, order_of
+from mechdesign.base._names import Labels, Named, Names, opened, order_of, unless_numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,4 +185,4 @@ def as_prior(
     if size not in (None, len(prior)):
         raise InputError(path, "has the wrong length", value=len(prior), bound=f"{size} probabilities")
     order = None if labels is None else order_of(prior.names, labels, path)
-    return prior if order is None else Prior(prior.probabilities[order])
+    return prior if order is None else Prior(prior.probabilities[order], names=unless_numbers(labels or ()))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base._arrays import Floats, Integers, as_floats, require
 from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InfeasibleError, InputError, InputWarning
-from mechdesign.base._names import Labels, Named, Names, labels_of, opened
+from mechdesign.base._names import Labels, Named, Names, labels_of, opened, unless_numbers
 from mechdesign.base._values import ReadOnlyMapping, cached_property
 from mechdesign.base._warnings import warn
 from mechdesign.certify._claims import Floor, PairBound
@@ -93,6 +93,11 @@ class Problem:
     ) -> None:
         given, table = as_prior(prior), opened(cost, "cost")
         labels = _labels(secrets, given.names, table.rows, *_names(requirements))
+        if secrets is None and unless_numbers(labels):
+            secrets = Domain.from_labels(map(str, labels))
+        own = unless_numbers(labels_of(table.columns, "cost"))
+        if observables is None and own and set(own) != set(labels):
+            observables = Domain.from_labels(map(str, own))
         answers = observables.labels if isinstance(observables, Domain) else None
         probabilities = as_prior(given, labels=labels).probabilities
         costs = as_floats(costs_of(table, labels, answers), "cost", "(n, m)")

@@ -321,6 +321,9 @@ class _Search:
         if not (names := _names(free, _PEOPLE)):
             perhaps = [column for column in free if _is_word(column, "id name")]
             perhaps += _names(free, _PERHAPS_PEOPLE)
+            if len(perhaps) == 1 and "trace" in self.columns:
+                # The traces may tell, see `_choose_people`.
+                return perhaps
             self._ask_people(f"{_listed(perhaps)} may be people" if perhaps else "names no column of people")
         return names
 
@@ -330,6 +333,12 @@ class _Search:
             self.notes.append("all rows are one person's, as --user said")
             return
         first = table.texts(names[0])
+        if "user" not in self.asked and not _names(names, _PEOPLE):
+            trace = self.columns["trace"]
+            traces = table.texts(trace)
+            if len(set(zip(traces, first, strict=True))) > len(set(traces)) or len(set(first)) == len(set(traces)):
+                self._ask_people(f"{names[0]} may be people")
+            self.how["user"] = f"each {trace} has one {names[0]}; check that these are people"
         for other in names[1:]:
             pairs = list(zip(first, table.texts(other), strict=True))
             if not len(set(pairs)) == len({one for one, _ in pairs}) == len({two for _, two in pairs}):

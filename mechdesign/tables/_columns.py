@@ -38,7 +38,8 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
         raise InputError("data", "is not a table", value="None" if data is None else data, bound=_TABLE)
     present = _find_names(data)
     if present is not None:
-        refuse_counts([name for name in present if name not in names])
+        # A frame of one column without a name lacks the attributes, and is refused for that.
+        refuse_counts([name for name in present if name not in names and (isinstance(name, str) or len(present) > 1)])
         return [_column(data, name, present) for name in names]
     if isinstance(data, list | tuple) and any(isinstance(row, tuple | list) for row in data):
         return _transpose(data, names)
@@ -47,8 +48,11 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
 
 
 def refuse_counts(others: Sequence[object]) -> None:
-    """Raise `InputError` if the only column beside the attributes is one of counts, so that rows are no records."""
-    if len(others) == 1 and str(others[0]).strip().lower() in _COUNTS:
+    """Raise `InputError` if the only column beside the attributes is one of counts, so that rows are no records.
+
+    pandas calls the column of `groupby().size().reset_index()` 0, a number.
+    """
+    if len(others) == 1 and (not isinstance(others[0], str) or others[0].strip().lower() in _COUNTS):
         raise InputError(
             "data",
             f"has the attributes and a column {others[0]!r}, and each row would count as one record",
@@ -99,11 +103,10 @@ def _find_names(data: Any) -> tuple[Any, ...] | None:
         return tuple(data)
     for listing in ("columns", "column_names"):
         found = getattr(data, listing, None)
-        if found is not None and hasattr(data, "__getitem__"):
-            # In an Arrow table, `columns` contains arrays, and `column_names` contains strings.
-            texts = tuple(name for name in found if isinstance(name, str))
-            if texts or listing == "column_names" or not hasattr(data, "column_names"):
-                return texts or tuple(found)
+        # In an Arrow table, `columns` contains arrays, and `column_names` contains strings.
+        is_array = listing == "columns" and hasattr(data, "column_names")
+        if found is not None and hasattr(data, "__getitem__") and not is_array:
+            return tuple(found)
     return None
 
 

@@ -75,43 +75,42 @@ def read_label(label: Any) -> int | float:
     return int(number) if number.denominator == 1 else float(number)
 
 
-def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
+def range_positions(domain: Domain, ranges: object) -> list[tuple[int, int]]:
     """Convert ranges, given as pairs of a first and a last value, to pairs of indices of values.
 
     Args:
         domain: the domain of the records.
         ranges: the ranges.
-        path: the path of the ranges, for the error message.
 
     Returns:
         The pairs of indices.
 
-    >>> range_positions(Domain({"age": range(17, 91)}), [(30, 39), (17, 90)], "ranges")
+    >>> range_positions(Domain({"age": range(17, 91)}), [(30, 39), (17, 90)])
     [(13, 22), (0, 73)]
 
     Raises:
         InputError: An entry is not a pair, an end is outside the domain, or a first value is after the last.
     """
     found = []
-    for index, pair in enumerate(check_pairs(ranges, path)):
-        ends = [find_position(domain, end, f"{path}[{index}]") for end in pair]
+    for index, pair in enumerate(check_pairs(ranges, "ranges")):
+        ends = [find_position(domain, end, f"ranges[{index}]") for end in pair]
         if ends[0] > ends[1]:
             raise InputError(
-                f"{path}[{index}]", "ends before it begins", value=tuple(pair), remedy="exchange the two values"
+                f"ranges[{index}]", "ends before it begins", value=tuple(pair), remedy="exchange the two values"
             )
         found.append((ends[0], ends[1]))
     return found
 
 
-def check_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
+def check_positions(domain: Domain, ranges: object) -> list[tuple[int, int]]:
     """Return ranges, which are pairs of positions, as integers; raise `InputError` if a range is invalid."""
     found = []
-    for index, pair in enumerate(check_pairs(ranges, path)):
+    for index, pair in enumerate(check_pairs(ranges, "positions")):
         if any(isinstance(end, bool | np.bool_) or not isinstance(end, int | np.integer) for end in pair):
-            raise InputError(f"{path}[{index}]", "is not a range", value=tuple(pair), bound="a pair of integers")
+            raise InputError(f"positions[{index}]", "is not a range", value=tuple(pair), bound="a pair of integers")
         if not 0 <= pair[0] <= pair[1] < domain.size:
             bound = f"0 <= low <= high <= {domain.size - 1}"
-            raise InputError(f"{path}[{index}]", "is not a range of positions", value=tuple(pair), bound=bound)
+            raise InputError(f"positions[{index}]", "is not a range of positions", value=tuple(pair), bound=bound)
         found.append((int(pair[0]), int(pair[1])))
     return found
 

@@ -42,7 +42,7 @@ class Careless:
         self.path, self.budget = path, budget
 
     def spent(self) -> Fraction:
-        return Fraction(self.path.read_text()) if self.path.exists() else Fraction(0)
+        return Fraction((self.path.exists() and self.path.read_text()) or 0)
 
     def spend(self, epsilon: str) -> None:
         after = self.spent() + Fraction(epsilon)

@@ -36,7 +36,9 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("command", "spec", "data"), [("table", TABLE, "a\nx\ny\n"), ("release", TRACE, "0\n1\n")])
+@pytest.mark.parametrize(
+    ("command", "spec", "data"), [("table", TABLE, "a\nx\ny\n"), ("release", TRACE, "state\n0\n1\n")]
+)
 def test_closed_files_stay_closed(command: str, spec: str, data: str, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("s.toml").write_text(spec)

@@ -208,19 +208,15 @@ def assert_designed(name: str, options: Sequence[object], cells: int) -> str:
 def test_what_is_proposed_for_real_data_is_designed_and_exported_without_its_prior(
     data_folder: Path, blank_pictures: None
 ) -> None:
-    people = ("--user", "label")
-    movement = {
-        **dict.fromkeys(data_folder.glob("foursquare*/*.csv"), people),
-        **dict.fromkeys(data_folder.glob("gowalla*/*.csv"), people),
-        **dict.fromkeys(data_folder.glob("geolife*/*/"), ()),
-    }
+    movement = [
+        path for name in ("foursquare*/*.csv", "gowalla*/*.csv", "geolife*/*/") for path in data_folder.glob(name)
+    ]
     others = [*data_folder.glob("uci/*"), *data_folder.glob("geolife*/*/*/labels.txt")]
     assert movement
     assert others
-    for path, options in movement.items():
-        assert_designed(str(path), options, cells=25)
-        if options:
-            assert "label may be people" in flat(run("init", path).stderr)
+    for path in movement:
+        made = assert_designed(str(path), (), cells=25)
+        assert ('user = "label"  # each tid has one label' in made) == (path.suffix == ".csv")
     for path in others:
         assert "names no latitude" in flat(run("init", path).stderr)
     assert "init takes its folder" in run("init", next(data_folder.glob("geolife*/*/*/Trajectory/*.plt"))).stderr
@@ -244,6 +240,12 @@ AT = "46.95,7.44"
 CLOCK = "user,lat,lon,time\n"
 
 
+def test_traces_tell_whether_a_label_is_a_person() -> None:
+    found = recognise(write("f.csv", "tid,label,lat,lon", f"1,ann,{AT}", f"2,ann,{AT}", f"3,bob,{AT}"), {})
+    assert found.columns["user"] == "label"
+    assert found.how["user"] == "each tid has one label; check that these are people"
+
+
 def test_what_cannot_be_told_is_asked_for_by_its_option() -> None:
     first, user = "f.csv, line 1", '--user COLUMN, or --user ""'
     assert_refused(
@@ -251,7 +253,14 @@ def test_what_cannot_be_told_is_asked_for_by_its_option() -> None:
             asking("no people", f"lat,lon\n{AT}", first, user),
             asking("an id", f"id,lat,lon\n1,{AT}", first, "id may be people. Name it: --user COLUMN"),
             asking("a name", f"name,lat,lon\nx,{AT}", first, "name may be people"),
-            asking("a label", f"tid,label,lat,lon\n1,2,{AT}", first, "label may be people"),
+            asking("a label", f"label,lat,lon\n2,{AT}", first, "label may be people"),
+            asking("a label for each trace", f"tid,label,lat,lon\n1,2,{AT}\n2,3,{AT}", first, "label may be people"),
+            asking(
+                "traces of several labels",
+                f"tid,label,lat,lon\n1,2,{AT}\n1,3,{AT}\n2,3,{AT}",
+                first,
+                "label may be people",
+            ),
             asking("a vendor", f"vendor_id,lat,lon\nx,{AT}", first, "vendor_id may be people"),
             asking(
                 "two columns of people",

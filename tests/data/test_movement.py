@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import Mistake, assert_refused
 from rows import each_row
 
 import mechdesign as md
@@ -22,7 +23,6 @@ from mechdesign.errors import InputError, InputWarning
 from mechdesign.leakage import correlations_from_traces
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior
-from tests.support.refusals import Mistake, assert_refused
 
 BEIJING = {"south": 39.7, "north": 40.2, "west": 116.0, "east": 116.8}
 PLT_HEADER = "Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255,My Track,0,0,2,8421376\n0\n"
@@ -310,6 +310,7 @@ def test_wrong_tables_of_places_name_the_line(tmp_path):
         path = write(tmp_path / f"{place}.csv", f"id,lat,lon\na,46,7\nb,46,7\n{text}\n")
         make = lambda path=path: read_places(path, "id", "lat", "lon")  # noqa: E731
         mistakes.append(Mistake(text, make, f"{path}, {line}", says, InputError))
+    mistakes.append(Mistake("list of keys", lambda: read_places(path, ["id"]), "key", "another type", InputError))
     mistakes.append(Mistake("no key", lambda: read_places(path, "key", "lat", "lon"), f"{path}, line 1", "'key'"))
     assert_refused(mistakes)
 

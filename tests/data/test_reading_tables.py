@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import Mistake, assert_refused
 
 from mechdesign.certify import _archive
 from mechdesign.data.table import Layout, read_rows, read_table
 from mechdesign.errors import InputError
-from tests.support.refusals import Mistake, assert_refused
 
 
 @pytest.fixture
@@ -41,6 +41,9 @@ def test_gzip_and_line_breaks_and_encodings(table):
         (gzip.compress(b"a,b\r\n1,\xc3\xa9\r\n"), Layout(), "c.csv.gz"),
         (b"a;b\r1;\xe9\r", Layout(delimiter=";", encoding="latin-1"), "c.txt"),
         ("a|b\n1|é\n".encode("utf-16"), Layout(delimiter="|", encoding="utf-16"), "c.dat"),
+        ("\ufeffa,b\n1,é\n".encode("utf-16-le"), Layout(encoding="utf-16-le"), "c.csv"),
+        ("\ufeffa,b\n1,é\n".encode("utf-16-be"), Layout(encoding="UTF-16BE"), "c.csv"),
+        ("\ufeffa,b\n1,é\n".encode(), Layout(encoding="UTF8"), "c.csv"),
     ):
         assert dict(table(content, None, layout, name).columns) == {"a": ("1",), "b": ("é",)}, name
 
@@ -79,6 +82,8 @@ def test_times_are_exact_and_nothing_is_guessed():
         for zone in ("UTC", "Europe/Zurich"):
             found = nanoseconds(np.array(beyond, dtype=f"datetime64[{unit}]"), time_zone=zone)
             assert found == [None] * len(beyond), unit
+    assert nanoseconds(["9999-12-31 23:59"], time_zone="America/New_York") == [None]
+    assert nanoseconds(["0001-01-01 00:00"], time_zone="Asia/Tokyo") == [None]
     inside = np.array(["0001-01-01", "9999-12-31T23:59:59"], dtype="datetime64[s]")
     assert nanoseconds(inside) == [-62_135_596_800 * 10**9, 253_402_300_799 * 10**9]
 
@@ -139,7 +144,7 @@ def test_layouts_refuse_impossible_keys():
     wrong = {
         "delimiter": ["", ";;", "a", "1", '"', "\n", None, 3],
         "decimal": ["", ";", "..", None],
-        "encoding": ["", "klingon", "rot13", None, 3, "hex"],
+        "encoding": ["", "klingon", "rot13", None, 3, "hex", "idna"],
         "time_format": [
             "",
             "unix-s",

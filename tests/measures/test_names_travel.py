@@ -164,7 +164,7 @@ DOORS: dict[str, Callable[[Take], Any]] = {
     "audit: distances": lambda take: audited(CHANNEL, distance=take(uneven(APART), True, True)),
     "audit: channel": lambda take: audited(take(CHANNEL.matrix, True, False), distance=APART, secrets=TOWN),
     "audit: all": lambda take: audited(
-        take(CHANNEL.matrix, True, False),
+        take(CHANNEL.matrix, True, True),
         distance=take(APART, True, True),
         prior=take(WEIGHTS, True, False),
         cost=take(uneven(APART), True, True),
@@ -494,3 +494,116 @@ def test_a_requirement_keeps_its_names_until_it_meets_the_labels() -> None:
     assert (asked.distance == APART[np.ix_(ORDER, ORDER)]).all()
     again = md.Problem(WEIGHTS[ORDER], APART, [asked], secrets=md.Domain.from_labels(SORTED))
     assert (again.requirements[0].distance == asked.distance).all()
+
+
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.InputWarning")
+def test_an_own_prior_of_a_floor_follows_its_errors() -> None:
+    """A prior that was sorted like the errors is sorted again where both meet the domain."""
+    right = required(md.DistortionPrivacy(0.1, uneven(APART), prior=WEIGHTS))
+    for take in (framed, declared):
+        for prior in (WEIGHTS, take(WEIGHTS, True, False), Frame(WEIGHTS, NAMES)):
+            found = required(md.DistortionPrivacy(0.1, take(uneven(APART), True, True), prior=prior))
+            assert all(same(one, other) for one, other in zip(found, right, strict=True))
+
+
+def test_a_belief_follows_its_chain() -> None:
+    belief = md.traces.Adversary(framed(CHAIN, True, True), Frame(WEIGHTS, NAMES)).initial
+    assert belief.names == SORTED
+    assert same(belief.probabilities, WEIGHTS[ORDER])
+
+
+def test_answers_that_are_secrets_follow_the_rows_of_an_audited_channel() -> None:
+    matrix, cost = CHANNEL.matrix, uneven(APART)
+    right = md.audit(matrix, APART, cost=cost, prior=WEIGHTS).cost
+    for channel in (framed(matrix, True, True), md.Channel.from_matrix(framed(matrix, True, True))):
+        assert same(md.audit(channel, APART, cost=cost, prior=WEIGHTS, secrets=TOWN).cost, right)
+    rows = framed(matrix, True, False)
+    by_name = {"distance": Frame(APART, NAMES, NAMES), "cost": Frame(APART, NAMES, NAMES)}
+    calls: dict[str, Callable[[], object]] = {
+        "costs": lambda: md.audit(rows, APART, cost=cost, secrets=TOWN),
+        "costs by name": lambda: md.audit(rows, **by_name),
+        "lengths": lambda: md.measures.euclidean_error(rows, WEIGHTS, MAP),
+    }
+    assert_refused(Mistake(name, make, says="names for one axis", error=InputError) for name, make in calls.items())
+    assert same(md.audit(rows, APART, secrets=TOWN).epsilon, md.audit(matrix, APART).epsilon)
+
+
+def test_kinds_follow_the_columns_of_a_channel() -> None:
+    right = md.measures.mismatch_error(CHANNEL.matrix, WEIGHTS, NAMES)
+    for rows, columns in ((NAMES, SORTED), (SORTED, NAMES), (SORTED, SORTED)):
+        places = [[NAMES.index(name) for name in names] for names in (rows, columns)]
+        channel = Frame(CHANNEL.matrix[np.ix_(*places)], rows, columns)
+        assert md.measures.mismatch_error(channel, Frame(WEIGHTS, NAMES), rows) == pytest.approx(right, rel=1e-12)
+
+
+def test_names_stay_with_the_result_without_a_domain() -> None:
+    frame = Frame(uneven(APART), SORTED, ["a", "b", "c", "d"])
+    problem = md.Problem(Frame(WEIGHTS, NAMES), frame, [])
+    assert (problem.secrets.labels, problem.observables.labels) == (NAMES, ("a", "b", "c", "d"))
+    assert md.Problem(WEIGHTS, APART, []).secrets is None
+
+
+def test_places_and_priors_of_one_frame_have_one_order() -> None:
+    places = md.Domain.from_points(Frame(PLACES[ORDER], ORDER))
+    assert (places.points == PLACES).all()
+    assert same(md.Prior(Frame(WEIGHTS[ORDER], ORDER)).probabilities, WEIGHTS)
+
+
+def test_names_within_lists_are_refused() -> None:
+    rows = [Frame(row, NAMES) for row in APART]
+    calls: dict[str, Callable[[], object]] = {
+        "cost": lambda: md.Problem(PRIOR, rows, []),
+        "distance": lambda: md.MetricPrivacy(1, rows),
+        "channel": lambda: md.audit(rows, APART),
+        "chain": lambda: md.MarkovChain(rows),
+        "tuple": lambda: md.attack.optimal(CHANNEL, PRIOR, tuple(rows)),
+    }
+    assert_refused(Mistake(name, make, says="within a list", error=InputError) for name, make in calls.items())
+
+
+def test_pairs_of_arrays_with_names_in_two_orders_are_refused() -> None:
+    """Numbers of selected rows are no names, so nothing pairs two series that have them in two orders."""
+    north, east = np.array([46.0, 46.1, 46.2]), np.array([7.0, 7.1, 7.2])
+    right = md.Domain.from_coordinates(north, east).coordinates
+    for index in ([2, 1, 0], [5, 7, 9], list("abc")):
+        found = md.Domain.from_coordinates(Frame(north, index), Frame(east, index)).coordinates
+        assert sorted(map(tuple, found)) == list(map(tuple, right))
+    calls: dict[str, Callable[[], object]] = {
+        str(pair): lambda pair=pair: md.Domain.from_coordinates(Frame(north, pair[0]), Frame(east, pair[1]))
+        for pair in (([5, 7, 9], [9, 7, 5]), ([1, 2, 3], [0, 1, 2]), ([2, 1, 0], [5, 7, 9]))
+    }
+    assert_refused(Mistake(name, make, says="other numbers of rows", error=InputError) for name, make in calls.items())
+
+
+def test_kinds_do_not_follow_a_channel_that_names_its_rows_only() -> None:
+    rows = framed(CHANNEL.matrix, True, False)
+    labels = Frame(KINDS, NAMES)
+    calls: dict[str, Callable[[], object]] = {
+        "labels": lambda: md.measures.mismatch_error(rows, WEIGHTS, labels),
+        "prior": lambda: md.measures.mismatch_error(rows, Frame(WEIGHTS, NAMES), KINDS),
+    }
+    assert_refused(Mistake(name, make, says="names for one axis", error=InputError) for name, make in calls.items())
+    same_order = Frame(CHANNEL.matrix, NAMES)
+    right = md.measures.mismatch_error(CHANNEL.matrix, WEIGHTS, KINDS)
+    assert same(md.measures.mismatch_error(same_order, Frame(WEIGHTS, NAMES), labels), right)
+
+
+def test_names_behind_the_first_of_a_list_are_refused() -> None:
+    plain, turned = APART.tolist(), Frame(APART[1][ORDER], SORTED)
+    calls: dict[str, Callable[[], object]] = {
+        "second": lambda: md.Problem(PRIOR, [plain[0], turned, *plain[2:]], []),
+        "named": lambda: md.Problem(PRIOR, [Named(row, NAMES) for row in APART], []),
+        "distance": lambda: md.MetricPrivacy(1, (*plain[:3], turned)),
+    }
+    assert_refused(Mistake(name, make, says="within a list", error=InputError) for name, make in calls.items())
+
+
+def test_names_of_xarray_count_by_dimension() -> None:
+    """A variable has dimensions only; texts along a dimension that are not its own coordinate are refused."""
+    cost, channel = uneven(APART), Grid(np.asarray(uneven(APART)).T, observable=None, secret=None)
+    del channel.coords
+    assert (md.Problem(PRIOR, channel, [], secrets=TOWN).cost == cost).all()
+    beside = Grid(WEIGHTS[ORDER], secret=None)
+    beside.coords = {"name": Grid(np.array(SORTED, dtype=object), secret=None)}
+    calls = {"prior": lambda: md.Prior(beside)}
+    assert_refused(Mistake(name, make, says="swap_dims", error=InputError) for name, make in calls.items())

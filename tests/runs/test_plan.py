@@ -136,9 +136,9 @@ def test_data_that_designs_share_are_read_once(tmp_path, monkeypatch):
     from mechdesign.data import labels as labelled
     from mechdesign.specification import _priors as priors
 
-    read_matched = labelled.read_matched
+    read_counts = labelled.read_counts
     count = []
-    monkeypatch.setattr(priors, "read_matched", lambda *args: count.append(1) or read_matched(*args))
+    monkeypatch.setattr(priors, "read_counts", lambda *args: count.append(1) or read_counts(*args))
     tables = TABLES.replace("counts = [4, 3, 2, 1]", "")
     for name in ("a", "b"):
         (tmp_path / f"{name}.csv").write_text("n\n4\n3\n2\n1\n")

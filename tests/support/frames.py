@@ -59,6 +59,9 @@ class Table:
     def __init__(self, values: Any, columns: Any):
         self.values, self.columns = np.asarray(values), list(columns)
 
+    def __len__(self) -> int:
+        return len(self.values)
+
     def __getitem__(self, wanted: Any) -> Any:
         if isinstance(wanted, str):
             return self.values[:, self.columns.index(wanted)].tolist()

@@ -255,7 +255,7 @@ def in_files_of_data() -> Iterator[Mistake]:
         ("text", "count\na\nb\nc\nd\n", "prior.csv", "bad.csv, line 2"),
         ("too few", "count\n1\n", "prior.csv", "found 1"),
         ("too many", "count\n1\n1\n1\n1\n1\n", "prior.csv", "found 5"),
-        ("negative", "count\n1\n1\n1\n-1\n", "prior.csv[3]", ""),
+        ("negative", "count\n1\n1\n1\n-1\n", "prior.csv", ""),
         ("all zero", "count\n0\n0\n0\n0\n", "prior.csv", "positive"),
     ):
         yield Mistake(f"counts: {name}", partial(_counts, text), path, says, SpecificationError)

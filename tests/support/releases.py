@@ -34,7 +34,7 @@ def workload_of(asked: Any, domain: Domain) -> Workload:
         made = {"identity": identity, "prefixes": prefixes, "ranges": all_ranges}[asked](domain.size)
         return replace(made, names=value_names(domain))
     if isinstance(asked, list) and all(isinstance(pair, tuple) for pair in asked):
-        return ranges_of(domain, range_positions(domain, asked, "ranges"))
+        return ranges_of(domain, range_positions(domain, asked))
     return MatrixQueries(asked)
 
 

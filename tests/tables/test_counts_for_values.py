@@ -71,6 +71,7 @@ def test_counts_are_no_values():
         (lambda: release(Frame(age=[3, 5], count=[2, 1])), "data", "as counts="),
         (lambda: release(Frame(age=[3, 5], sex=["f", "m"], size=[2, 1]), TWO), "data", "as counts="),
         (lambda: release({"age": [3, 5], "n": [2, 1]}), "data", "as counts="),
+        (lambda: release({"age": [3, 5], 0: [2, 1]}), "data", "as counts="),
         (lambda: release({3: 2, 5: 1}), "data", "as counts="),
         (lambda: release(Frame(count=[2, 1])), "data", "as counts="),
     ]

@@ -396,17 +396,17 @@ def as_vectors(values: ArrayLike, path: str, d: int) -> Floats:
     return vectors
 
 
-def check_distinct(places: Floats, path: str, remedy: str) -> None:
-    """Raise `InputError` if two of the `places` (n, d) are equal, since their answers would be indistinguishable."""
+def check_distinct(places: Floats) -> None:
+    """Raise `InputError` if two observables at `places` (n, d) are equal, so that their answers look alike."""
     order = np.lexsort(places.T)
     same = np.flatnonzero((places[order[1:]] == places[order[:-1]]).all(axis=1))
     if same.size:
         one, other = sorted(order[same[0] : same[0] + 2].tolist())
         raise InputError(
-            f"{path}[{other}]",
-            f"has the same coordinates as {path}[{one}]",
+            f"observables[{other}]",
+            f"has the same coordinates as observables[{one}]",
             value=places[other].tolist(),
-            remedy=remedy,
+            remedy="keep one of them",
         )
 
 

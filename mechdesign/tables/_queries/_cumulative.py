@@ -325,8 +325,8 @@ class Ranges(Cumulative):
             InputError: An end is not a value of the domain.
         """
         if self.positions is not None:
-            return check_positions(domain, self.positions, "positions")
-        return range_positions(domain, self.ranges, "ranges")
+            return check_positions(domain, self.positions)
+        return range_positions(domain, self.ranges)
 
     def read(self, release: Release, domain: Domain) -> dict[str, Any]:
         """Return the estimated ranges, with the names of their ends.
