@@ -139,7 +139,7 @@ def read_matched(
     if label is True:
         raise InputError("label", "is true", bound="the name of a column, or false")
     table = read_table(path, [*wanted, label] if isinstance(label, str) else wanted, layout)
-    if label is None and not set(read_table(path, None, layout).columns) <= set(wanted):
+    if label is None and table.others:
         bound = 'label = "COLUMN" with the labels of the secrets, or label = false for rows in their order'
         raise InputError("label", f"is missing, since {path} has further columns", bound=bound)
     if not isinstance(label, str):

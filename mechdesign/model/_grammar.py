@@ -405,6 +405,12 @@ class VisitsFile(Table, frozen=True):
     longitude: Annotated[str, says("the column with the longitude in degrees.")] = "longitude"
     x: Annotated[str, says("the column with the first coordinate, for anchors in a plane.")] = "x"
     y: Annotated[str, says("the column with the second coordinate.")] = "y"
+    user: Annotated[
+        str | bool | None,
+        says(
+            "the column with the user, or false: all rows are one person's. Required if the file has further columns."
+        ),
+    ] = None
 
 
 class PriorTable(Table, frozen=True):

@@ -155,15 +155,13 @@ def read_traces(table: Checkins | Trajectories, source: Source, sampling: Sampli
 
 def _columns_of(table: Checkins, source: Source) -> Columns:
     """Return the columns of a table of check-ins, with the places to which they refer."""
-    if table.user is True:
-        raise source.error("user", "cannot be true", value=True, bound="a column, or false: all rows are one person's")
     places = None
     if table.places is not None:
         given, layout = table.places, source.layout
         with (source / "places").file(given) as file:
             text = {"delimiter": layout.delimiter, "decimal": layout.decimal, "encoding": layout.encoding}
             places = read_places(file, given.key, given.latitude, given.longitude, **text)
-    user = None if table.user is False else table.user
+    user = source.user_column(table.user)
     with source.keys({"source": ""}):
         return Columns(user, table.latitude, table.longitude, table.time, table.trace, table.place, places)
 

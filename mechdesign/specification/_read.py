@@ -87,6 +87,13 @@ class Source:
         """Return an error about a key below this place, or about the place itself if `key` is empty."""
         return SpecificationError((*self.path, *keys_of(key)), problem, value=value, bound=bound, remedy=remedy)
 
+    def user_column(self, user: str | bool | None, wider: str = "") -> str | None:
+        """Return the column of a key `user`, None for one person's rows; `wider` is a file with further columns."""
+        problem = "cannot be true" if user is True else f"is missing, since {wider} has further columns"
+        if user is True or (user is None and wider):
+            raise self.error("user", problem, value=user, bound="a column, or false: all rows are one person's")
+        return None if user is False else user
+
     @contextmanager
     def keys(self, renamed: Mapping[str, str] = _UNCHANGED) -> Iterator[None]:
         """Turn errors about arguments into errors about keys at or below this place.

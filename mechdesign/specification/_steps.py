@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.data.labels import Names
-from mechdesign.data.movement import Fault, LeftOut, Movement, degrees_of, numbers_of, order_in_time, time_faults
+from mechdesign.data.movement import (
+    Fault,
+    LeftOut,
+    Movement,
+    blank_cells,
+    degrees_of,
+    numbers_of,
+    order_in_time,
+    time_faults,
+)
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
 from mechdesign.data.table import Table as Columns
 from mechdesign.data.table import read_table
@@ -150,7 +159,7 @@ def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domai
     form, columns = _columns_of(read, table, source)
     values, faults = _values_of(read, form, columns)
     if isinstance(table.user, str):
-        faults.insert(0, _blank(read, table.user, "user"))
+        faults.insert(0, blank_cells(read, table.user, "user"))
     time = table.time or ("time" if "time" in read.columns else None)
     if time is None:
         for _, rows, error in faults:
@@ -207,12 +216,9 @@ def _columns_of(read: Columns, table: ReleaseTable, source: Source) -> tuple[str
 
 def _require_one_person(read: Columns, user: str | bool | None, used: set[str], source: Source) -> None:
     """Raise an error unless all rows are one person's: by a column, as declared, or because no other column exists."""
-    one, name = "a column, or false: all rows are one person's", read.name or "trace"
-    if user is True:
-        raise source.error("user", "cannot be true", value=True, bound=one)
-    if user is None and set(read.columns) - used:
-        raise source.error("user", f"is missing, since {name} has further columns", bound=one)
-    people = len({text for text in read.texts(user) if text.strip()}) if isinstance(user, str) else 1
+    name = read.name or "trace"
+    column = source.user_column(user, name if set(read.columns) - used else "")
+    people = len({text for text in read.texts(column) if text.strip()}) if column is not None else 1
     if people > 1:
         remedy = "release the rows of each person as a separate trace"
         bound = "one person: a trace and its budget belong to one person"
@@ -222,22 +228,12 @@ def _require_one_person(read: Columns, user: str | bool | None, used: set[str], 
         )  # fmt: skip
 
 
-def _blank(read: Columns, column: str, what: str) -> Fault:
-    """Return the fault of the rows whose cell is blank."""
-    blank = np.array([not text.strip() for text in read.texts(column)], dtype=bool)
-    return (
-        f"without a {what}",
-        blank,
-        lambda row: InputError(read.where(row, column), f"has no {what}", bound=f"a {what} in each row"),
-    )
-
-
 def _values_of(read: Columns, form: str, columns: Sequence[str]) -> tuple[Any, list[Fault]]:
     """Return the states of all rows, or their places (rows, 2), and the kinds of rows without one."""
     faults: list[Fault] = []
     if form == "state":
         texts = read.texts(columns[0])
-        faults.append(_blank(read, columns[0], "state"))
+        faults.append(blank_cells(read, columns[0], "state"))
         return texts if read.name else read.columns[columns[0]], faults
     names = columns[0], columns[1]
     return np.column_stack((degrees_of if form == "degrees" else numbers_of)(read, names, faults)), faults

@@ -8,7 +8,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import SpecificationError
-from mechdesign.data.movement import Fault, LeftOut, Movement, degrees_of, numbers_of
+from mechdesign.data.movement import Fault, LeftOut, Movement, blank_cells, degrees_of, numbers_of
 from mechdesign.data.table import read_table
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
@@ -36,13 +36,13 @@ def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVi
         raise source.error("smoothing", "cannot be combined with raw visits", remedy="remove the key")
     if table.visits is not None:
         place = source / "visits"
-        points, note = _read_places(table.visits, place, anchors)
+        points, people, note = _read_places(table.visits, place, anchors)
         outside = int(_outside(points, anchors).sum())
         if outside == len(points):
             raise _nowhere(points, anchors, place)
         notes = [f"{outside} of {len(points)} visits outside the anchors are projected to their border"] * (outside > 0)
         notes += [f"{place}: {note}"] * bool(note)
-        return RawVisits(points, (f"{len(points)} visits are used without rounding", *notes))
+        return RawVisits(points, (f"{len(points)} visits{people} are used without rounding", *notes))
     data, place = table.checkins or table.plt, source / table.form
     assert data is not None
     if anchors.geographic is None:
@@ -59,17 +59,23 @@ def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVi
     return RawVisits(every[inside], (*found.notes, taken, *beyond))
 
 
-def _read_places(table: VisitsFile, source: Source, anchors: Domain) -> tuple[Floats, str]:
-    """Return the coordinates (k, 2) of visits, in the axes of the anchors, and a note about rows left out."""
+def _read_places(table: VisitsFile, source: Source, anchors: Domain) -> tuple[Floats, str, str]:
+    """Return the coordinates (k, 2) of visits, in the axes of the anchors, their people and rows left out, in words."""
     layout = source.layout
     with source.file(table) as file:
         on_earth = anchors.geographic is not None
         names = (table.latitude, table.longitude) if on_earth else (table.x, table.y)
-        found, left_out, faults = read_table(file, names, layout), LeftOut(layout.missing), list[Fault]()
+        named = (table.user,) if isinstance(table.user, str) else ()
+        found, left_out, faults = read_table(file, (*names, *named), layout), LeftOut(layout.missing), list[Fault]()
+        user = source.user_column(table.user, found.name if found.others else "")
+        if user is not None:
+            faults.append(blank_cells(found, user, "user"))
         places = np.column_stack((degrees_of if on_earth else numbers_of)(found, names, faults))
         kept = left_out.keep(found, faults)
         left_out.check()
-        return places[kept], Movement((), left_out.counts).note
+    users = 1 if user is None else len({found.texts(user)[row] for row in kept})
+    people = "" if table.user is None else f" of {users} user(s)"
+    return places[kept], people, Movement((), left_out.counts).note
 
 
 def _outside(points: Floats, anchors: Domain) -> Flags:

@@ -79,6 +79,27 @@ def test_visits_are_taken_as_they_are(folder):
     np.testing.assert_array_equal(problem.requirements[1].distance, np.vstack(named))
 
 
+def test_visits_state_their_people(folder):
+    """A file with further columns must say whose rows these are, as files of check-ins do."""
+    (folder / "visits.csv").write_text("x,y,who\n" + "1,1,ann\n2,1,bob\n1,2,ann\n" * 10 + "1,1, \n")
+    for keys, notes in {
+        ', user = "who"': "30 visits of 2 user(s) are used without rounding 1 row is left out: 1 without a user",
+        ", user = false": "31 visits of 1 user(s) are used without rounding",
+    }.items():
+        found = spec.parse(SPECIFICATION.replace('"visits.csv"', f'"visits.csv"{keys}'), folder).notes
+        assert " ".join(found).replace("prior.visits: ", "") == notes, keys
+    for keys, path, problem in (
+        ("", "prior.visits.user", "has further columns; must be a column, or false: all rows are one person's"),
+        (", user = true", "prior.visits.user", "cannot be true; found True; must be a column, or false"),
+        (', user = "age"', "prior.visits", "line 1 has no column 'age'"),
+    ):
+        with pytest.raises(SpecificationError) as raised:
+            _ = spec.parse(SPECIFICATION.replace('"visits.csv"', f'"visits.csv"{keys}'), folder).notes
+        assert (raised.value.path, problem in str(raised.value)) == (path, True), keys
+    (folder / "visits.csv").write_text("x,y\n0,0\n3,2\n")
+    assert spec.parse(SPECIFICATION, folder).notes == ("2 visits are used without rounding",)
+
+
 def test_the_command_designs_verifies_and_samples(folder, monkeypatch):
     leave_pictures_blank(monkeypatch)
     run = CliRunner().invoke

@@ -167,7 +167,7 @@ def test_traces_are_given_in_many_ways():
     [
         ([0, 12], "trace[1]", "is not a secret; found 12"),
         ({"state": [0, 12]}, "row 1, column state", "is not a secret; found 12"),
-        ({"state": [0, None]}, "row 1, column state", "has no state"),
+        ({"state": [0, None]}, "row 1, column state", "is empty"),
         ({"state": [0, 1], "day": [1, 2]}, "release.user", "is missing, since trace has further columns"),
         ({"state": [0, 1], "x": [1, 2], "y": [1, 2]}, "trace", "gives states in several ways"),
         ([0, "home"], "trace[1]", "is not a secret; found 'home'"),

@@ -114,7 +114,7 @@ def test_a_text_is_no_index_where_all_labels_are_numbers(steps):
         ("state\n1_0\n", PLANE, {}, "line 2, column state", "is not a secret"),
         ("", PLANE, {}, "t.csv, line 1", "is blank"),
         ("x,y\n", PLANE, {}, "t.csv", "contains no steps"),
-        ("state\n\n2\n", PLANE, {}, "line 2, column state", "has no state"),
+        ("state\n\n2\n", PLANE, {}, "line 2, column state", "is empty"),
         ("latitude,latitude,longitude\n1,2,3\n", BOX, {}, "t.csv, line 1", "repeats the column"),
         ("state,x,y\n1,2,3\n", PLANE, {}, "t.csv", "in several ways"),
         ("step,state,label\n0,0,3\n", PLANE, {"user": False}, "t.csv", "in several ways"),
@@ -134,8 +134,8 @@ def test_a_text_is_no_index_where_all_labels_are_numbers(steps):
         ("state,day\n1,4\n", NAMES, {"time": "at"}, "release.time", "is not a column of"),
         ("state\n1\n", NAMES, {"state": "where"}, "release.state", "is not a column of"),
         ("state,who\n1,ann\n1,bob\n", NAMES, {"user": "who"}, "t.csv, column who", "several people; found 2 of them"),
-        ("state,who\n1,ann\n1, \n", NAMES, {"user": "who"}, "t.csv, line 3, column who", "has no user"),
-        ("state,who\n1,\n1,\n", NAMES, {"user": "who"}, "t.csv, line 2, column who", "has no user"),
+        ("state,who\n1,ann\n1, \n", NAMES, {"user": "who"}, "t.csv, line 3, column who", "is empty"),
+        ("state,who\n1,\n1,\n", NAMES, {"user": "who"}, "t.csv, line 2, column who", "is empty"),
         ("state,lat\n1,4\n", NAMES, {"state": "state", "latitude": "lat"}, "release.state", "cannot be combined"),
         ("state,time\n1,08:00\n", NAMES, {}, "line 2, column time", "is not a time"),
         ("state,time\n1,1700000000\n", NAMES, {}, "line 2, column time", "set time_format"),
@@ -188,7 +188,7 @@ def test_places_are_those_of_the_check_ins(data_folder, steps):
 def test_a_state_that_is_missing_in_parquet_is_refused(tmp_path):
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pa.table({"state": ["home", "work", None]}), tmp_path / "t.parquet")
-    with pytest.raises(InputError, match=r"t\.parquet, row 2, column state: has no state"):
+    with pytest.raises(InputError, match=r"t\.parquet, row 2, column state: is empty"):
         read_steps(tmp_path / "t.parquet", ReleaseTable(), Source(), NAMES)
 
 
