@@ -54,7 +54,7 @@ CERTIFICATE |= {"worst_cost": Fraction, "worst_cost_text": str, "lower_bound": F
 CERTIFICATE |= {"requirements": list, "forbidden": int, "reason": str, "pair": type(None), "provenance": dict}
 CERTIFICATE |= {"revealed": list}
 CHECKED = {"kind": str, "nominal": str, "realised": Fraction, "holds": bool, "radius": str, "number": str}
-OPTIONAL = {"number", "revealed"}
+OPTIONAL = {"number"}
 # The numbers of each kind of requirement; the first number is the guarantee. Kinds in NAMED store the name of a
 # requirement. ARRAYS lists name, type and number of axes of each array that a kind has in channel.npz.
 NAMED = {"pairs": ["epsilon"], "ratios": ["factor"], "floor": ["minimum"]}
@@ -173,6 +173,7 @@ def revealed(rows: list[list[int]]) -> list[int]:
 def check_entry(entry: dict[str, Any]) -> str:
     """Return the name of a requirement; raise unless it has exactly the fields of its kind, in the documented form."""
     kind = entry["kind"]
+    need(kind in ARRAYS, f"{kind} is a kind of requirement")
     keys = {"kind", *NUMBERS[kind]} | ({"name"} if kind in NAMED else set())
     need(set(entry) - {"part"} == keys, f"{kind} states {', '.join(sorted(keys))}")
     if "part" in entry:
@@ -486,7 +487,7 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
     canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
     need(sha256(canonical.encode()).hexdigest() == digest, "certificate.json matches its digest")
     need(document["schema"] == "mechdesign-certificate/1", "the schema is mechdesign-certificate/1")
-    archives: dict[str, dict[str, Any]] = {}
+    archives = Object()
     for file, recorded in document["files"].items():
         plainly = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", file) and file != "certificate.json"
         need(plainly and (folder / file).is_file(), f"{file} is a file with a valid name")
@@ -510,19 +511,20 @@ def check_keys(values: dict[str, Any], known: dict[str, Any], what: str) -> None
     """Raise unless all required keys are present, and all known keys have the right types."""
     for key, kind in known.items():
         need(key in values or key in OPTIONAL, f"{what} contains {key}")
-        fits = key not in values or type(values[key]) is kind or (kind is Fraction and values[key] == "inf")
+        form = Object if kind is dict else kind
+        fits = key not in values or type(values[key]) is form or (kind is Fraction and values[key] == "inf")
         need(fits, f"{key} is {kind.__name__}")
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object; raise if a key occurs twice."""
     need(len(dict(pairs)) == len(pairs), "no key occurs twice")
-    return dict(pairs)
+    return Object(pairs)
 
 
 def unpack(content: bytes, digests: dict[str, str], room: float) -> dict[str, Any]:
     """Return type, shape and bytes of every array of an archive."""
-    arrays: dict[str, Any] = {}
+    arrays = Object()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         total = sum(entry.file_size for entry in archive.infolist())
         need(total <= max(2**30, 100 * len(content)) and 4 * total <= room, "the arrays do not exceed the size limit")
@@ -550,7 +552,8 @@ def unpack(content: bytes, digests: dict[str, str], room: float) -> dict[str, An
 
 def take(arrays: dict[str, Any], name: str, form: str, axes: int) -> Any:
     """Remove an array and return its non-negative entries by rows; finite floats become fractions."""
-    kind, shape, content = arrays.pop(name)
+    kind, shape, content = arrays[name]
+    del arrays[name]
     need((kind, len(shape)) == (form, axes), f"{name} is {form} with {axes} axes")
     if kind[1] == "U":
         size = 4 * int(kind[2:])
@@ -624,6 +627,13 @@ def shortest_text(value: Fraction) -> str:
         return f"{digits[:-places]}.{digits[-places:]}"
     stripped = digits.rstrip("0")
     return digits if len(digits) <= 40 else f"{stripped}e{len(digits) - len(stripped)}"
+
+
+class Object(dict[str, Any]):
+    """Named values of a bundle; a value that is missing is a fault of the bundle."""
+
+    def __missing__(self, key: str) -> None:
+        need(False, f"the bundle contains {key}")
 
 
 class RoomError(ValueError):

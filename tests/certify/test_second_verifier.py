@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -9,14 +10,16 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from decimal import Decimal, getcontext
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from bundles import EVIDENCE, ONE, claims, made, put, repair, whole
-from tampering import first, second
+from tampering import GONE, arrays, at, first, second
 
 from attacks import two_verifiers
 from mechdesign.certify import _bundle as bundle
@@ -73,6 +76,29 @@ def test_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         shown, other = (other, shown) if code else (shown, other)
         assert (shown.startswith(said), other) == (True, ""), arguments
         assert code != 3 or shown.endswith("; allow more, in GiB: --memory 8\n")
+
+
+def places_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the place of every key of a document."""
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if isinstance(value, dict):
+            yield (*path, key)
+        yield from places_of(each, (*path, key))
+
+
+def test_whatever_is_missing_is_refused_in_words(tmp_path: Path) -> None:
+    optional = {("files", "channel.csv"), ("files", "report.html"), ("requirements", 3, "part"), ("digest",)}
+    for name in ("forbidden answers", "claims"):
+        files, missing = made(name), dict[Any, Any]()
+        for path in set(places_of(json.loads(files[CERTIFICATE]))) - optional:
+            # The verdicts of the second bundle tell its requirements apart, which the first one lacks.
+            if name == "forbidden answers" or "requirements" in path:
+                missing[path] = at(*path, GONE)(dict(files))
+        for array in json.loads(files[CERTIFICATE])["arrays"][CHANNEL]:
+            missing[array] = arrays(CHANNEL, **{array: None})(dict(files))
+        for what, changed in missing.items():
+            said = second(put(tmp_path, changed)) if what not in ("secrets", "observables") else "ValueError"
+            assert said.startswith("ValueError"), what
 
 
 def test_the_bounds_of_the_exponential_enclose_it() -> None:
