@@ -7,9 +7,10 @@ by their attributes, so that none of these packages is imported.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from numbers import Rational
 from typing import Any
 
@@ -333,6 +334,22 @@ def _names(value: Any, place: str) -> tuple[Names, Names, tuple[Any, ...]]:
         index, heads = (), getattr(value, "column_names", heads)
     axes = (getattr(index, "name", None), getattr(heads, "name", None))
     return tuple(index), tuple(heads), axes
+
+
+def require_one_index(arrays: Mapping[str, Any]) -> None:
+    """Raise `InputError` for an array whose rows have other names than those of the array before it.
+
+    Args:
+        arrays: The arrays by their paths; arrays whose rows have no names do not count.
+
+    Raises:
+        InputError: The names differ, or their order does.
+    """
+    found = {path: rows for path, each in arrays.items() if (rows := _names(each, path)[0])}
+    for (first, rows), (path, others) in pairwise(found.items()):
+        if rows != others:
+            remedy = "put both into one frame, or drop their index with to_numpy() if the order is right"
+            raise InputError(path, f"has another index than {first}", bound="one index", remedy=remedy)
 
 
 def _are_counted(names: Names) -> bool:

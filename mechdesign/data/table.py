@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise
 from operator import itemgetter
 from os import PathLike
 from pathlib import Path
@@ -32,6 +31,7 @@ from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._check import as_number, as_path, require_unmasked
 from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.base._files import read_regular
+from mechdesign.base._names import require_one_index
 from mechdesign.certify._archive import max_unpacked_bytes
 from mechdesign.certify._texts import from_cell
 
@@ -462,15 +462,6 @@ def _of_object(source: Any, wanted: list[str] | None, name: str, table: Table) -
             bound = f"{len(columns[names[0]])} rows, as in the column {names[0]}"
             raise InputError(f"{name}, column {each}", "has another length", value=len(columns[each]), bound=bound)
     return replace(table, columns=columns, others=table.others or tuple(each for each in header if each not in names))
-
-
-def require_one_index(columns: Mapping[str, Any]) -> None:
-    """Raise `InputError` at the path of a series whose index is not that of the series before it."""
-    found = {path: index for path, each in columns.items() if not callable(index := getattr(each, "index", len))}
-    for (first, index), (path, other) in pairwise(found.items()):
-        if list(index) != list(other):
-            remedy = "put the series into one frame, or drop their index with to_numpy() if the order is right"
-            raise InputError(path, f"has another index than {first}", bound="one index", remedy=remedy)
 
 
 def _values_of(column: Any, path: str) -> Sequence[Any]:

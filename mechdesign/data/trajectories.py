@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Floats, Integers, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_integer, as_list, require_kind
 from mechdesign.base._errors import InputError, Shown
-from mechdesign.base._names import named
+from mechdesign.base._names import named, require_one_index
 from mechdesign.data.labels import Names
-from mechdesign.data.table import are_no_times, require_one_index
+from mechdesign.data.table import are_no_times
 from mechdesign.model._domain import BoundingBox, Domain
 from mechdesign.model._locate import INTERCHANGED, PLANE, interval, locate, wrap_longitudes
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import Floats, as_floats, require
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError, OutsideWarning
+from mechdesign.base._names import require_one_index
 from mechdesign.base._warnings import warn
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import wrap_longitudes
@@ -164,6 +165,7 @@ def _visits(anchors: Domain, points: ArrayLike, weights: ArrayLike | None) -> tu
         raise InputError(
             "anchors", "is not a domain of anchors", value=anchors, remedy="build the anchors with Domain.anchors"
         )
+    require_one_index({"points": points, "weights": weights})
     visits = as_floats(points, "points", "(k, 2)")
     if visits.shape[1] != 2 or not len(visits):
         raise InputError("points", "are not coordinates", value=visits.shape, bound="of shape (k, 2), with k >= 1")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import LARGEST_GRID, Floats, Integers, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_integer, as_list, as_number, as_positive
 from mechdesign.base._errors import InputError, InputWarning
-from mechdesign.base._names import labels_of, opened
+from mechdesign.base._names import labels_of, opened, require_one_index
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal, nearest
 from mechdesign.model import _expansions as expansions
@@ -643,7 +643,10 @@ class Domain:
         Raises:
             InputError: A coordinate is out of range, or the places span more than 180 degrees of longitude.
         """
-        _require_same_rows(latitude, longitude)
+        rows = [opened(latitude, "latitude").rows, opened(longitude, "longitude").rows]
+        if any(set(each) != set(range(len(each))) and not labels_of(each, "longitude") for each in rows):
+            # Numbers of selected rows are matched with nothing.
+            require_one_index({"latitude": latitude, "longitude": longitude})
         latitudes, names = _with_labels(latitude, "latitude", "(n,)", _as_labels(labels))
         longitudes, names = _with_labels(longitude, "longitude", "(n,)", names)
         if len(latitudes) != len(longitudes):
@@ -764,20 +767,6 @@ def _middles(count: int, side: float) -> Floats:
     back, error = expansions.two_product(found, np.full(count, float(count)))
     middles: Floats = found + ((high - back) - error + (low + number * rest)) / count
     return middles
-
-
-def _require_same_rows(latitude: ArrayLike, longitude: ArrayLike) -> None:
-    """Raise `InputError` if numbers of selected rows differ; positions and texts are matched."""
-    one, other = opened(latitude, "latitude").rows, opened(longitude, "longitude").rows
-    positions = set(range(len(one)))
-    selected = any(not labels_of(rows, "longitude") and set(rows) != positions for rows in (one, other))
-    if one and other and one != other and selected:
-        raise InputError(
-            "longitude",
-            "has other numbers of rows than latitude",
-            bound="the same index",
-            remedy="take both from one frame, or drop the index with to_numpy() if the order is right",
-        )
 
 
 def _with_labels(values: ArrayLike, path: str, shape: str, labels: tuple[str, ...]) -> tuple[Floats, tuple[str, ...]]:

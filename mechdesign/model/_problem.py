@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base._arrays import Floats, Integers, as_floats, require
 from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InfeasibleError, InputError, InputWarning
-from mechdesign.base._names import Labels, Named, Names, labels_of, opened, unless_numbers
+from mechdesign.base._names import Labels, Named, Names, labels_of, opened, require_one_index, unless_numbers
 from mechdesign.base._values import ReadOnlyMapping, cached_property
 from mechdesign.base._warnings import warn
 from mechdesign.certify._claims import Floor, PairBound
@@ -170,6 +170,7 @@ class Problem:
             raise InputError("requirements", "have no anchors", bound="at least one ContinuousPrivacy")
         if not isinstance(observables, Domain):
             raise InputError("observables", "is not a domain", value=type(observables).__name__, bound="a Domain")
+        require_one_index({"points": points, "cost": cost})
         costs = (
             between(anchors, points, observables, cost)
             if isinstance(cost, str)

@@ -572,7 +572,22 @@ def test_pairs_of_arrays_with_names_in_two_orders_are_refused() -> None:
         str(pair): lambda pair=pair: md.Domain.from_coordinates(Frame(north, pair[0]), Frame(east, pair[1]))
         for pair in (([5, 7, 9], [9, 7, 5]), ([1, 2, 3], [0, 1, 2]), ([2, 1, 0], [5, 7, 9]))
     }
-    assert_refused(Mistake(name, make, says="other numbers of rows", error=InputError) for name, make in calls.items())
+    assert_refused(Mistake(name, make, says="has another index", error=InputError) for name, make in calls.items())
+
+
+def test_visits_weights_and_costs_have_one_index() -> None:
+    box = md.Domain.anchors(columns=2, rows=2, width=1.0, height=1.0)
+    near, weights = [md.ContinuousPrivacy(1, box)], [0.5, 0.3, 0.2]
+    visits = Frame(np.array([[0.0, 0.5], [0.25, 1.0], [1.0, 0.5]]), "abc")
+    right = md.Problem.from_visits(visits, box, near, weights=weights).prior
+    assert same(md.Problem.from_visits(visits, box, near, weights=Frame(weights, "abc")).prior, right)
+    calls: dict[str, Callable[[], object]] = {
+        "weights": lambda: md.Problem.from_visits(visits, box, near, weights=Frame(weights, "bac")),
+        "rows": lambda: md.Problem.from_visits(Frame(visits.values, [0, 2, 1]), box, near, weights=Frame(weights)),
+        "cost": lambda: md.Problem.from_visits(visits, box, near, cost=Frame(np.ones((3, 4)), "cba")),
+        "floor": lambda: md.DistortionPrivacy.from_visits(1, visits, box, weights=Frame(weights, "acb"), believed=True),
+    }
+    assert_refused(Mistake(name, make, says="has another index", error=InputError) for name, make in calls.items())
 
 
 def test_kinds_do_not_follow_a_channel_that_names_its_rows_only() -> None:
