@@ -47,12 +47,19 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
     return _split_array(data, names)
 
 
-def refuse_counts(others: Sequence[object]) -> None:
+def refuse_table_of_counts(data: Any, names: tuple[str, ...]) -> None:
+    """Raise `InputError` for a table with a row for each value and further columns, as a grouped or pivoted one has."""
+    others = [name for name in _find_names(data) or () if name not in names]
+    refuse_counts(others[:1], once=True)
+
+
+def refuse_counts(others: Sequence[object], once: bool = False) -> None:
     """Raise `InputError` if the only column beside the attributes is one of counts, so that rows are no records.
 
-    pandas calls the column of `groupby().size().reset_index()` 0, a number.
+    pandas calls the column of `groupby().size().reset_index()` 0, a number. If there is a row for each value, `once`,
+    any column is taken for counts.
     """
-    if len(others) == 1 and (not isinstance(others[0], str) or others[0].strip().lower() in _COUNTS):
+    if len(others) == 1 and (once or not isinstance(others[0], str) or others[0].strip().lower() in _COUNTS):
         raise InputError(
             "data",
             f"has the attributes and a column {others[0]!r}, and each row would count as one record",

@@ -74,6 +74,9 @@ def test_counts_are_no_values():
         (lambda: release({"age": [3, 5], 0: [2, 1]}), "data", "as counts="),
         (lambda: release({3: 2, 5: 1}), "data", "as counts="),
         (lambda: release(Frame(count=[2, 1])), "data", "as counts="),
+        # A row for each value is a table of counts whatever its other columns are called.
+        (lambda: release(Frame(age=range(9, -1, -1), people=RIGHT)), "data", "as counts="),
+        (lambda: release(Frame(age=range(10), men=RIGHT, women=RIGHT)), "data", "as counts="),
     ]
     for query in (T.Sum(), T.Cumulative(), T.KMeans(2), T.prefixes(10)):
         rows.append((lambda query=query: query.release(COUNTS["value_counts()"], POLICY, epsilon=1), "data", "counts="))
@@ -83,6 +86,8 @@ def test_counts_are_no_values():
 
 def test_values_are_values():
     """Columns with other indices are taken, and what is no series at all."""
+    assert release(Frame(age=range(10))) == [1] * 10
+    assert release(Frame(age=[*range(9), 8], id=range(10))) == [1] * 8 + [2, 0]
     for given in (
         AGES,
         np.array(AGES),
