@@ -29,7 +29,6 @@ from mechdesign.cli._console import (
     show_verdict,
 )
 from mechdesign.model._locate import DEGREES, PLANE
-from mechdesign.model._origin import Origin
 from mechdesign.solve._contract import Status
 from mechdesign.specification._read import Source
 from mechdesign.synthesis._folders import SET, check_target
@@ -110,7 +109,7 @@ def design(
     # Report errors of the specification before the folder is checked.
     given.check_size(settings)
     given.check()
-    check_target(folder, force, overwrite, Origin(given.kept_text, name=given.name))
+    check_target(folder, force, overwrite, given.origin_with(changed))
     if report:
         load_pictures("mechdesign.report._design_page")
     for note in given.notes:

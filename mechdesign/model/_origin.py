@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -36,7 +37,7 @@ class Origin:
         prior: The source of the prior in words, including the user and the smoothing if they are given.
         files: The SHA-256 digest of each file or folder of data, by its name in the specification.
         notes: Remarks about the data, such as the number of points left out.
-        name: The name of the specification file, without its folder.
+        settings: The settings of the solver that were given beside the specification, as texts.
 
     >>> Origin(prior="uniform").to_json()["prior"]
     'uniform'
@@ -46,10 +47,11 @@ class Origin:
     prior: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    name: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", ReadOnlyMapping(self.files))
+        object.__setattr__(self, "settings", ReadOnlyMapping(self.settings))
         object.__setattr__(self, "notes", tuple(self.notes))
 
     def to_json(self) -> dict[str, Any]:
@@ -59,7 +61,7 @@ class Origin:
             "prior": self.prior,
             "files": dict(self.files),
             "notes": list(self.notes),
-            "name": self.name,
+            "settings": dict(self.settings),
         }
 
     @property
@@ -91,15 +93,16 @@ class Origin:
         return self.prior == STANDS_IN
 
     def same_design(self, other: Origin) -> bool:
-        """Return whether two designs have the same specification text, or specification files of the same name.
+        """Return whether two designs have the same specification text, settings and digests of data files.
 
         Args:
             other: The origin of the other design.
 
         Returns:
-            Whether the origins match.
+            Whether they have.
         """
-        return self.specification == other.specification or bool(self.name and self.name == other.name)
+        mine, its = ((each.specification, each.settings, each.files) for each in (self, other))
+        return mine == its
 
     @staticmethod
     def from_json(values: object) -> Origin:
@@ -111,12 +114,12 @@ class Origin:
         Returns:
             The origin.
         """
-        known = {"specification": str, "prior": str, "files": dict, "notes": list, "name": str}
+        known = {"specification": str, "prior": str, "files": dict, "notes": list, "settings": dict}
         if not isinstance(values, Mapping) or any(type(values.get(name)) is not kind for name, kind in known.items()):
             raise InputError("origin", "is malformed", bound=f"an object with {', '.join(known)}")
-        texts = [*values["files"], *values["files"].values(), *values["notes"]]
-        if not all(isinstance(text, str) for text in texts):
-            raise InputError("origin", "is malformed", bound="texts in files and notes")
+        pairs = [*values["files"].items(), *values["settings"].items()]
+        if not all(isinstance(text, str) for text in (*itertools.chain(*pairs), *values["notes"])):
+            raise InputError("origin", "is malformed", bound="texts in files, notes and settings")
         return Origin(*(values[name] for name in known))
 
 

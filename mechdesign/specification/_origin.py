@@ -37,11 +37,11 @@ _FORMS = {
 }
 
 
-def build_origin(tables: Raw, text: str, folder: Path, notes: tuple[str, ...] = (), name: str = "") -> Origin:
+def build_origin(tables: Raw, text: str, folder: Path, notes: tuple[str, ...] = ()) -> Origin:
     """Return the origin of a problem; tables without a text are written as JSON with exact numbers."""
     named = files([tables.get(key) for key in ("domain", "observables", "prior", "cost", "privacy", "policy")])
     digests = {file: file_digest(folder / file) for file in dict.fromkeys(named)}
-    return Origin(without_comments(text) or _to_json(tables), _describe_prior(tables["prior"]), digests, notes, name)
+    return Origin(without_comments(text) or _to_json(tables), _describe_prior(tables["prior"]), digests, notes)
 
 
 def file_digest(path: Path) -> str:

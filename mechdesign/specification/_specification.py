@@ -93,7 +93,6 @@ class Specification:
         document: The tables as structures.
         tables: The tables as nested dictionaries, as parsed from TOML.
         text: The text of the specification, or "" if it was given as tables.
-        name: The name of the file without its folder, or "".
 
     >>> specification = parse('''
     ... domain.labels = ["yes", "no"]
@@ -111,7 +110,6 @@ class Specification:
     document: Document
     tables: Raw
     text: str = ""
-    name: str = ""
 
     def __repr__(self) -> str:
         return f"Specification({self.title!r}, folder={str(self.folder)!r})"
@@ -190,7 +188,7 @@ class Specification:
         self.check_size(settings)
         made = design_problem(self._problem, self.policy_settings, settings, changed)
         warn_revealed(made)
-        return replace(made, origin=self.origin)
+        return replace(made, origin=self.origin_with(changed))
 
     @property
     def size(self) -> Size | None:
@@ -356,7 +354,18 @@ class Specification:
     @cached_property
     def origin(self) -> Origin:
         """The origin of the problem, as it is stored with designs: `kept_text`, the prior, digests of the data."""
-        return build_origin(self.tables, self.text, self.folder, self._data.notes, self.name)
+        return build_origin(self.tables, self.text, self.folder, self._data.notes)
+
+    def origin_with(self, changed: Mapping[str, Any]) -> Origin:
+        """Return the origin of a design with changed settings of the solver.
+
+        Args:
+            changed: The settings that override ``[solver]``, as in `design`.
+
+        Returns:
+            The origin as it is stored with the design.
+        """
+        return replace(self.origin, settings={name: str(changed[name]) for name in changed if name != "progress"})
 
     @cached_property
     def policy(self) -> SpecifiedPolicy:
@@ -446,7 +455,7 @@ def read_spec(path: str | os.PathLike[str]) -> Specification:
     """
     path = as_path(path, "path")
     text = read_text(path)
-    return replace(from_tables(tables_of(text, os.fspath(path)), Path(path).parent), text=text, name=Path(path).name)
+    return replace(from_tables(tables_of(text, os.fspath(path)), Path(path).parent), text=text)
 
 
 def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification:

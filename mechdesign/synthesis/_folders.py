@@ -15,10 +15,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-from mechdesign.base._errors import ExportError, InputError
+from mechdesign.base._errors import CertificateError, ExportError, InputError
 from mechdesign.base._files import find_output
+from mechdesign.base._version import __version__
+from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
 from mechdesign.model._origin import Origin
+from mechdesign.solve._contract import Status
 
 _Value = TypeVar("_Value")
 
@@ -81,6 +84,20 @@ def check_target(
             "(overwrite=True) to replace it"
         )
     check_writable(folder)
+
+
+def is_done(directory: str | os.PathLike[str], origin: Origin) -> bool:
+    """Return whether `directory` holds the complete design of an origin, made by this version and not interrupted.
+
+    The origin must have the same specification text, changed settings and digests of data files.
+    """
+    try:
+        found = bundle.read(Path(directory))
+        same = origin.same_design(Origin.from_json(found.metadata.get("origin")))
+    except (CertificateError, InputError):
+        return False
+    made = found.certificate.provenance
+    return same and made.get("mechdesign") == __version__ and made.get("status") != Status.INTERRUPTED
 
 
 def prepare_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:

@@ -84,7 +84,7 @@ def test_options_count_more_than_the_specification() -> None:
     shown = well("design", "t.toml", "--solver", "scipy", "--rows", "all", "--json", "--no-report").stdout
     facts = json.loads(shown)["provenance"]
     assert (facts["solver"], facts["rows_policy"]) == ("scipy", "all")
-    more = ("--tolerance", "1e-6", "--threads", 1, "--time-limit", 60)
+    more = ("--tolerance", "1e-6", "--threads", 1, "--time-limit", 60, "--overwrite")
     shown = well("design", "t.toml", "--json", "--no-report", *more).stdout
     assert json.loads(shown)["provenance"]["solver"] == "highs-simplex"
 

@@ -48,9 +48,10 @@ def release(*more: object) -> Result:
 
 def test_a_design_replaces_its_own_and_no_other() -> None:
     well("design", "a.toml", "-o", "out", "--no-report")
-    # The same file, changed, is the same specification.
+    # A file of the same name with another content is another specification.
     write(SPECIFICATION.replace("0.7", "0.8"), "a.toml")
-    well("design", "a.toml", "-o", "out", "--no-report")
+    assert_wrong_usage({"design a.toml -o out --no-report": "out holds the design of another specification (A line)"})
+    well("design", "a.toml", "-o", "out", "--no-report", "--overwrite")
     assert json.loads(Path("out/certificate.json").read_text())["requirements"][0]["epsilon"] == "0.8"
     write(SPECIFICATION.replace("A line", "Another line"), "b.toml")
     says = "out holds the design of another specification (A line)"

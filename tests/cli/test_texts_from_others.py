@@ -54,7 +54,7 @@ def leave_checks_out(patched: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a bundle of somebody else, true in all that is proved."""
-    origin = Origin(f"text{BAD}", f"prior{BAD}", {f"file{BAD}": BAD}, (f"note{BAD}",), BAD)
+    origin = Origin(f"text{BAD}", f"prior{BAD}", {f"file{BAD}": BAD}, (f"note{BAD}",), {f"name{BAD}": BAD})
     folder = tmp_path_factory.mktemp("hostile") / "city"
     with pytest.MonkeyPatch.context() as patched:
         leave_checks_out(patched)

@@ -177,7 +177,13 @@ def save_two_priors(objective: str, folder: Path) -> md.Design:
         prior = md.Prior.from_counts(counts, 0.01)
         problem = md.Problem(prior, distance, requirements, objective, domain, domain, title="Four cells")
         made = md.design(problem, tolerance=tolerance)
-        origin = Origin(f"# {name}", f"check-ins in c.csv, user {name} only", {"c.csv": "ab" * 32}, ("9 points",), name)
+        origin = Origin(
+            f"# {name}",
+            f"check-ins in c.csv, user {name} only",
+            {"c.csv": "ab" * 32},
+            ("9 points",),
+            {"tolerance": str(tolerance)},
+        )
         found.append(replace(made, channel=found[0].channel if found else made.channel, origin=origin))
         md.save(found[-1], folder / name, prior=False)
     assert contents(folder / "ann") == contents(folder / "bob")

@@ -86,7 +86,7 @@ def facts(certificate):
 @each_row("text", [METRIC, POLICY])
 def test_designs(text):
     made = read(text).design()
-    result = run("design", "s.toml", "--json", "--no-report")
+    result = run("design", "s.toml", "--json", "--no-report", "--overwrite")
     assert result.exit_code == 0, result.output
     expected = facts(made.certificate)
     expected |= {"cost": expected.pop("expected_cost"), "cost_text": expected.pop("expected_cost_text")}

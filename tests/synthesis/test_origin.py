@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,10 @@ from mechdesign.certify import _bundle as bundle
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model._origin import Origin
 from mechdesign.report._proved import describe_proof
+from mechdesign.solve._contract import Status
+from mechdesign.specification import parse
 from mechdesign.specification._origin import file_digest
+from mechdesign.synthesis._folders import is_done
 
 CHECKINS = "user,latitude,longitude\nu1,40.71,-74.0\nu1,40.75,-73.95\nu1,45.0,-73.95\nu2,40.71,-74.0\n"
 SPECIFICATION = """
@@ -153,3 +158,38 @@ def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path):
     assert len(set(digests)) == 3
     with pytest.raises(InputError, match="cannot be read"):
         file_digest(tmp_path / "nowhere")
+
+
+def test_a_design_is_done_if_text_settings_data_and_version_are_the_same(original, tmp_path, monkeypatch):
+    folder = shutil.copytree(original.parent, tmp_path / "all")
+    monkeypatch.chdir(folder)
+    assert is_done("made", md.read_spec("s.toml").origin)
+    Path("other.toml").write_text(SPECIFICATION.replace("[cost]", "[cost]  # for ann"))
+    assert is_done("made", md.read_spec("other.toml").origin)
+    changed = {
+        "a setting": md.read_spec("s.toml").origin_with({"tolerance": 0.5}),
+        "a text": replace(md.read_spec("s.toml").origin, specification=SPECIFICATION + "\n"),
+    }
+    Path("c.csv").write_text(CHECKINS + "u2,40.76,-73.99\n")
+    changed["a digest"] = md.read_spec("s.toml").origin
+    for name, origin in changed.items():
+        assert not is_done("made", origin), name
+    Path("c.csv").write_text(CHECKINS)
+    with monkeypatch.context() as patched:
+        patched.setattr("mechdesign.synthesis._folders.__version__", "0.0.0")
+        assert not is_done("made", md.read_spec("s.toml").origin)
+    for name in ("report.html", "dual.npz", "certificate.json"):
+        os.truncate(Path("made", name), 10)
+        assert not is_done("made", md.read_spec("s.toml").origin), name
+        shutil.copytree(original, "made", dirs_exist_ok=True)
+
+
+def test_a_design_that_was_stopped_is_not_done(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("c.csv").write_text(CHECKINS)
+    specification = parse(SPECIFICATION)
+    made = specification.design(tolerance=0.5)
+    for status, done in ((Status.INTERRUPTED, False), (Status.TIME_LIMIT, True)):
+        provenance = {**made.certificate.provenance, "status": status.value}
+        md.save(replace(made, certificate=replace(made.certificate, provenance=provenance)), "made", report=False)
+        assert is_done("made", specification.origin_with({"tolerance": 0.5})) is done, status
