@@ -11,7 +11,7 @@ def run() -> None:
     os.environ.pop("MPLBACKEND", None)
     try:
         from mechdesign.cli import main
-        from mechdesign.cli._console import occupy_descriptors
+        from mechdesign.cli._process import occupy_descriptors
     except KeyboardInterrupt:
         print("error: stopped", file=sys.stderr)
         # Without this, the signal might end CPython, as in `mechdesign.cli`.

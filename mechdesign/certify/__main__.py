@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from mechdesign.base._errors import CertificateError, UnverifiedError, VerifierMemoryError
+from mechdesign.base._errors import CertificateError, UnverifiedError
 from mechdesign.certify._memory import MEMORY_GIB, as_bytes
 from mechdesign.certify._texts import escape
 from mechdesign.certify._verify import examine
@@ -18,9 +18,9 @@ _USAGE = "usage: python -m mechdesign.certify DIR [--memory GIB]"
 def main(arguments: Sequence[str]) -> int:
     """Verify the bundle in the given folder and return the exit code.
 
-    The code is 0 if the bundle is proved, and 1 if it is not; the reason is printed. Code 2 means wrong usage or an
-    unreadable bundle, code 3 insufficient memory, and code 70 an error in this program. Code 141 means that the bundle
-    is proved, but its output was sent to a closed pipe.
+    The code is 0 if the bundle is proved, and 1 if it is not; the reason is printed. Code 2 means wrong usage, an
+    unreadable bundle or insufficient memory, and code 70 an error in this program. Code 141 means that the bundle is
+    proved, but its output was sent to a closed pipe.
     """
     folder, memory = _parse_arguments(list(arguments))
     if folder is None:
@@ -29,12 +29,12 @@ def main(arguments: Sequence[str]) -> int:
         verified = examine(folder, memory)
     except UnverifiedError as error:
         said = f"{folder} was not verified: {error.reason}"
-        return _say([said], 3 if isinstance(error, VerifierMemoryError) else 2)
+        return _say([said], 2)
     except CertificateError as error:
         pair = "" if error.pair is None else f" (worst pair of secrets: {error.pair[0]} and {error.pair[1]})"
         return _say([f"{folder} does not verify: {error.reason}{pair}"], 1)
     except MemoryError:
-        return _say([f"{folder} was not verified: there is not enough memory"], 3)
+        return _say([f"{folder} was not verified: there is not enough memory"], 2)
     except Exception:
         # Python itself would exit with 1, which is the code for a bundle with a false claim.
         return _say(traceback.format_exc().splitlines(), 70)

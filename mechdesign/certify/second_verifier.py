@@ -647,7 +647,7 @@ def need(condition: object, what: str, error: type[ValueError] = ValueError) -> 
 
 
 def main(arguments: list[str]) -> int:
-    """Prove the bundle in a folder; return 0 if it is proved, 1 if not, 2 if it is unreadable, 3 if memory is short."""
+    """Prove the bundle in a folder; return 0 if it is proved, 1 if not, 2 if it is unreadable or memory is short."""
     folder, *rest = arguments or [""]
     memory = re.fullmatch(r"--memory ([0-9.]{1,9})", " ".join(rest)) if rest else re.fullmatch("(2)", "2")
     if folder in ("", "--help", "-h") or memory is None:
@@ -658,8 +658,9 @@ def main(arguments: list[str]) -> int:
         lines = [*prove(Path(folder), float(memory[1])), f"{folder} is proved."]
     except Exception as error:
         # After any error, the bundle is not proved.
-        code = 3 if isinstance(error, RoomError | MemoryError) else 2 if isinstance(error, PermissionError) else 1
-        remedy = "; allow more, in GiB: --memory 8" if code == 3 else ""
+        short = isinstance(error, RoomError | MemoryError)
+        code = 2 if short or isinstance(error, PermissionError) else 1
+        remedy = "; allow more, in GiB: --memory 8" if short else ""
         return say([f"not proved: {type(error).__name__}: {error}{remedy}"], code)
     return say(lines, 0)
 

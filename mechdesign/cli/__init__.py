@@ -7,16 +7,14 @@ others.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import errno
 import importlib
 import io
 import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -24,22 +22,33 @@ import click
 from mechdesign.base._errors import (
     CertificateError,
     ClosedPipeError,
-    ClusterError,
     MechdesignError,
     MechdesignWarning,
     MissingDependencyError,
     SolverError,
     SolverInterruptedError,
+    TooLargeError,
     UnboundedError,
     UnverifiedError,
-    VerifierMemoryError,
 )
 from mechdesign.base._version import __version__
 from mechdesign.certify._texts import escape
 from mechdesign.cli._citation import CITATION
-from mechdesign.cli._console import STOPPED, divert, say_error, say_warning, use_open_streams, watch_signals
+from mechdesign.cli._console import STOPPED, say_error, say_warning
+from mechdesign.cli._process import divert, use_open_streams, watch_signals
 
-WRONG, LACKING, FAULT, CLOSED = 2, 3, 70, 141
+CLOSED, FAULT = 141, 70
+
+CODES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int], ...] = (
+    (UnverifiedError, 2),
+    (CertificateError, 1),
+    ((ClosedPipeError, BrokenPipeError), CLOSED),
+    ((SolverInterruptedError, KeyboardInterrupt, click.Abort), STOPPED),
+    (TooLargeError, 2),
+    ((SolverError, UnboundedError), 3),
+    ((MechdesignError, click.ClickException, OSError, MemoryError), 2),
+)
+"""The exit code of each kind of error: the first kind that fits decides; any other error is a fault."""
 
 # Commands are imported when they are called, so that verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {
@@ -74,25 +83,13 @@ _LOCATIONS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def exit_code(error: MechdesignError) -> int:
+def exit_code(error: BaseException) -> int:
     """Return the exit code for an error."""
-    if isinstance(error, UnverifiedError):
-        return 3 if isinstance(error, VerifierMemoryError) else 2
-    if isinstance(error, CertificateError):
-        return 1
-    if isinstance(error, ClosedPipeError):
-        return CLOSED
-    if isinstance(error, SolverInterruptedError):
-        return STOPPED
-    return 3 if isinstance(error, SolverError | UnboundedError | ClusterError) else WRONG
-
-
-# The loader's messages for a module that does not fit into memory.
-_OUT_OF_MEMORY = re.compile(r"failed to map segment|cannot map zero-fill pages|[Cc]annot allocate memory$")
+    return next((code for kind, code in CODES if isinstance(error, kind)), FAULT)
 
 
 class _Commands(click.Group):
-    """A group that imports a command when it is called, and shows each typed error as one message."""
+    """A group that imports a command when it is called, and shows each error as one message."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -116,133 +113,77 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
-    def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
-        try:
-            return super().make_context(*arguments, **keywords)
-        except KeyboardInterrupt:
-            # Without this handler click would exit with 1.
-            _stop()
-        except BrokenPipeError:
-            # Without this handler click would exit with 1 if the help cannot be written.
-            divert(sys.stdout)
-            raise click.exceptions.Exit(CLOSED) from None
-
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        extra["windows_expand_args"] = windows_expand_args
-        if not standalone_mode:
-            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **__: Any) -> NoReturn:
+        # click would exit with 1 after Ctrl-C, a closed pipe or wrong usage; here 1 means that a claim does not hold.
         with use_open_streams():
-            sys.exit(self._code(args, prog_name, complete_var, **extra))
+            sys.exit(self._code(sys.argv[1:] if args is None else list(args), prog_name))
 
-    def _code(self, args: Sequence[str] | None, prog_name: str | None, complete_var: str | None, **extra: Any) -> int:
+    def _code(self, arguments: list[str], name: str | None) -> int:
         """Run a command, show its error if there is one, and return the exit code."""
         try:
-            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra) or 0
-        except click.ClickException as error:
-            shown = io.StringIO()
-            error.show(shown)
-            click.echo(escape(shown.getvalue(), lines=True), err=True, nl=False)
-            # click uses 1 for errors other than usage, such as a file that cannot be opened; here 1 means a failed
-            # verification.
-            return max(error.exit_code, WRONG)
-        except (click.Abort, KeyboardInterrupt):
-            # Ctrl-C came between two steps of click, which would exit with 1.
-            say_error("stopped")
-            return STOPPED
-        except Exception:
-            return _fault()
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return self._invoke(ctx)
-        except KeyboardInterrupt:
-            # Ctrl-C came before or after the block of `watch_signals`, which handles it otherwise.
-            _stop()
-
-    def _invoke(self, ctx: click.Context) -> Any:
-        with watch_signals(), warnings.catch_warnings():
-            warnings.simplefilter("always", MechdesignWarning)
-            warnings.showwarning = say_warning
-            try:
-                with _convert_errors():
-                    result = super().invoke(ctx)
+            with watch_signals(), warnings.catch_warnings():
+                warnings.simplefilter("always", MechdesignWarning)
+                warnings.showwarning = say_warning
+                code = 0
+                try:
+                    with self.make_context(name, arguments) as ctx:
+                        self.invoke(ctx)
+                except click.exceptions.Exit as ended:
+                    code = ended.exit_code
                 # Output that does not fit on a full disk raises an error here, not at the exit of Python.
                 sys.stdout.flush()
-                return result
-            except BrokenPipeError:
-                # The reader has closed the pipe, as `head` does; click would exit with 1.
-                divert(sys.stdout)
-                ctx.exit(CLOSED)
-            except MechdesignError as error:
-                say_error(str(error))
-                ctx.exit(exit_code(error))
-            except KeyboardInterrupt:
-                _stop()
-            except (click.ClickException, click.exceptions.Exit, click.Abort):
-                raise
-            except OSError as error:
-                say_error(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}")
-                divert(sys.stdout)
-                ctx.exit(WRONG)
-            except MemoryError:
-                say_error("there is not enough memory for this command")
-                ctx.exit(LACKING)
-            except Exception as error:
-                # After an interrupt, the cleanup of compilers raises errors of various types.
-                if isinstance(error, RuntimeError) and _after_interrupt(error):
-                    _stop()
-                ctx.exit(_fault())
+                return code
+        except (Exception, KeyboardInterrupt) as error:
+            return _say(_recognise(error))
 
 
-@contextlib.contextmanager
-def _convert_errors() -> Iterator[None]:
-    """Convert errors that mean a lack of memory to `MemoryError`, and a missing package to `MissingDependencyError`."""
-    try:
-        yield
-    except (OSError, ImportError) as error:
-        if getattr(error, "errno", None) == errno.ENOMEM or _OUT_OF_MEMORY.search(str(error)):
-            raise MemoryError from error
-        missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
-        if (package := missing.partition(".")[0]) not in ("", "mechdesign"):
-            message = f"the package {package} is missing: install it, or install mechdesign again"
-            raise MissingDependencyError(message) from error
-        raise
+# The loader's messages for a module that does not fit into memory.
+_OUT_OF_MEMORY = re.compile(r"failed to map segment|cannot map zero-fill pages|[Cc]annot allocate memory$")
 
 
-def _stop() -> NoReturn:
-    """Exit as after Ctrl-C."""
-    say_error("stopped")
-    # If Ctrl-C interrupts an `exec` of a string, CPython later ends with the signal instead of the exit code. A further
-    # `exec` prevents this.
-    exec("")
-    raise click.exceptions.Exit(STOPPED)
+def _recognise(error: BaseException) -> BaseException:
+    """Return the error that a command means: Ctrl-C, too little memory or a missing package may have other types."""
+    chain: BaseException | None = error
+    while isinstance(error, RuntimeError) and chain is not None:
+        # After an interrupt, the cleanup of compilers raises errors of various types.
+        if isinstance(chain, KeyboardInterrupt):
+            return chain
+        chain = chain.__cause__ or chain.__context__
+    if isinstance(error, MechdesignError):
+        return error
+    if isinstance(error, OSError | ImportError) and _OUT_OF_MEMORY.search(str(error)):
+        return MemoryError()
+    missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    if (package := missing.partition(".")[0]) not in ("", "mechdesign"):
+        return MissingDependencyError(f"the package {package} is missing: install it, or install mechdesign again")
+    return error
 
 
-def _after_interrupt(error: BaseException | None) -> bool:
-    """Return whether an error follows from Ctrl-C."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _fault() -> int:
-    """Show the current error as a fault of this program, and return its exit code.
-
-    Python would exit with 1, which means a failed verification.
-    """
-    click.echo(escape(traceback.format_exc(), lines=True), err=True, nl=False)
-    say_error("this is a fault of mechdesign: please report it, with the lines above and your command")
-    return FAULT
+def _say(error: BaseException) -> int:
+    """Show an error and return its exit code."""
+    code = exit_code(error)
+    if code == FAULT:
+        click.echo(escape("".join(traceback.format_exception(error)), lines=True), err=True, nl=False)
+        say_error("this is a fault of mechdesign: please report it, with the lines above and your command")
+    elif isinstance(error, MechdesignError):
+        say_error(str(error))
+    elif isinstance(error, click.ClickException):
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo(escape(shown.getvalue(), lines=True), err=True, nl=False)
+    elif isinstance(error, MemoryError):
+        say_error("there is not enough memory for this command")
+    elif isinstance(error, OSError):
+        # Python would try to write the output again at its exit.
+        divert(sys.stdout)
+        if code != CLOSED:
+            say_error(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}")
+    else:
+        say_error("stopped")
+        # If Ctrl-C interrupts an `exec` of a string, CPython later ends with the signal instead of the exit code. A
+        # further `exec` prevents this.
+        exec("")
+    return code
 
 
 def _cite(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

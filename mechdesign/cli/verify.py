@@ -35,7 +35,7 @@ def verify(folder: Path, as_json: bool, memory: float) -> None:
     proved; the output lists those that the bundle contains.
 
     The exit code is 0 if all claims hold, and 1 otherwise, with the reason and the worst pair of secrets. If nothing
-    was verified, the exit code is 2 (there is no readable bundle) or 3 (more memory is needed).
+    was verified, because there is no readable bundle or more memory is needed, the exit code is 2.
     """
     require_design(folder)
     found, verified = _prove_bundle(folder, as_json, memory)

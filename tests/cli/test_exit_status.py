@@ -13,7 +13,7 @@ from click.exceptions import FileError
 from mechdesign.base import _errors as errors
 from mechdesign.certify import __main__ as kernel
 from mechdesign.certify import second_verifier
-from mechdesign.cli import _after_interrupt, exit_code
+from mechdesign.cli import _recognise, exit_code
 
 CODES = (
     (errors.CertificateError("x"), 1),
@@ -24,6 +24,7 @@ CODES = (
     (errors.MissingDependencyError("x"), 2),
     (errors.SolverError("x"), 3),
     (errors.TimeLimitError("x"), 3),
+    (errors.TooLargeError("x"), 2),
     (errors.UnboundedError("x"), 3),
     (errors.SolverInterruptedError("x"), 130),
     (errors.ClosedPipeError("x"), 141),
@@ -32,15 +33,15 @@ FAULT = "this is a fault of mechdesign"
 RAISED = (
     (errors.CertificateError("it does not hold"), 1, "it does not hold"),
     (errors.BudgetExceededError("nothing is left"), 2, "nothing is left"),
-    (MemoryError(), 3, "not enough memory"),
-    (OSError(12, "Cannot allocate memory"), 3, "not enough memory"),
-    (ImportError("/x.so: failed to map segment from shared object"), 3, "not enough memory"),
+    (MemoryError(), 2, "not enough memory"),
+    (OSError(12, "Cannot allocate memory"), 2, "not enough memory"),
+    (ImportError("/x.so: failed to map segment from shared object"), 2, "not enough memory"),
     (ImportError("cannot import name 'x'"), 70, FAULT),
     (ModuleNotFoundError("No module named 'a.b'", name="a.b"), 2, "the package a is missing: install it"),
     (ModuleNotFoundError("No module named 'mechdesign.x'", name="mechdesign.x"), 70, FAULT),
     (ModuleNotFoundError("without a name"), 70, FAULT),
     (errors.UnverifiedError("nothing stands there"), 2, "was not verified: nothing stands there"),
-    (errors.VerifierMemoryError("it is large"), 3, "was not verified: it is large"),
+    (errors.VerifierMemoryError("it is large"), 2, "was not verified: it is large"),
     (ZeroDivisionError("division by zero"), 70, FAULT),
     (RuntimeError("can't start new thread"), 70, FAULT),
     (NotImplementedError("a fault of the package"), 70, FAULT),
@@ -72,9 +73,9 @@ def test_status_1_says_that_a_verification_failed_and_nothing_else(monkeypatch: 
 
 def test_too_little_memory_is_neither_a_failed_verification_nor_wrong_input(made: Path) -> None:
     refused = run("verify", made, "--memory", "0.0001")
-    assert (refused.exit_code, "was not verified" in refused.stderr) == (3, True)
+    assert (refused.exit_code, "was not verified" in refused.stderr) == (2, True)
     for main in (kernel.main, second_verifier.main):
-        assert main([str(made), "--memory", "0.0001"]) == 3
+        assert main([str(made), "--memory", "0.0001"]) == 2
     assert run("verify", made, "--memory", 1).exit_code == 0
 
 
@@ -107,5 +108,6 @@ def test_ctrl_c_gives_130_wherever_it_comes(monkeypatch: pytest.MonkeyPatch, whe
 def test_what_fails_since_ctrl_c_came_is_a_stop() -> None:
     error = RuntimeError("no compiled object yet")
     error.__context__ = KeyboardInterrupt()
-    assert _after_interrupt(error)
-    assert not _after_interrupt(RuntimeError("another"))
+    assert isinstance(_recognise(error), KeyboardInterrupt)
+    other = RuntimeError("another")
+    assert _recognise(other) is other

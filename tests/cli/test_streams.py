@@ -13,7 +13,7 @@ from cli_examples import SPECIFICATION, write
 
 from mechdesign.__main__ import run as run_module
 from mechdesign.cli import main
-from mechdesign.cli._console import divert, use_open_streams
+from mechdesign.cli._process import divert, use_open_streams
 
 
 class Broken(io.StringIO):
@@ -56,7 +56,7 @@ def test_a_disk_that_is_full_is_told_from_a_failed_proof(made: Path, monkeypatch
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_a_full_device_is_not_a_failed_verification(made: Path) -> None:
-    for line in ("verify made", "export made --format json", "sample made --secret 0"):
+    for line in ("--version", "--help", "--cite", "verify --help", "verify made", "export made --format json"):
         with Path("/dev/full").open("w") as full:
             words = [sys.executable, "-m", "mechdesign", *line.split()]
             done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -1,0 +1,196 @@
+"""What a command found, and the one printer of it: tables for people, or JSON for programs, of the same facts."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mechdesign.certify._texts import escape
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# A file or a pipe has no width; rich would cut tables at 80 characters.
+_WIDTH = 120
+# The most rows of a table for people.
+_MOST_ROWS = 60
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A value, and its text in tables, such as a rounded number with its unit."""
+
+    value: object
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a command found.
+
+    Attributes:
+        said: The result in one sentence.
+        facts: The facts by name, which is an identifier. A fact is a value, a list of sentences, a mapping (a table of
+            two columns), a list of mappings (a table with a row for each), or a mapping of mappings (a table with a
+            column for each).
+        code: The exit code.
+        text: A document, such as a specification, which is printed as it is.
+    """
+
+    said: str = ""
+    facts: Mapping[str, object] = field(default_factory=dict)
+    code: int = 0
+    text: str = ""
+
+
+def command(function: Callable[..., Found]) -> click.Command:
+    """Return the command of a function: it has the option ``--json``, prints what was found, and ends with its code.
+
+    >>> @command
+    ... @click.argument("number", type=int)
+    ... def double(number: int) -> Found:
+    ...     return Found(f"{number} doubled.", {"doubled": 2 * number})
+    >>> double(["4", "--json"], standalone_mode=False)
+    {
+      "said": "4 doubled.",
+      "doubled": 8
+    }
+    0
+    """
+
+    @functools.wraps(function)
+    def run(as_json: bool, **given: Any) -> None:
+        found = function(**given)
+        show(found, as_json)
+        click.get_current_context().exit(found.code)
+
+    option = click.option("--json", "as_json", is_flag=True, help="Print JSON: the same facts.")
+    return click.command()(option(run))
+
+
+def show(found: Found, as_json: bool = False) -> None:
+    """Print what a command found, as tables or as JSON; unprintable characters are escaped."""
+    if as_json:
+        text = {"text": found.text} if found.text else {}
+        said = {"said": found.said} if found.said else {}
+        click.echo(_json({**said, **text, **found.facts}))
+    elif found.text:
+        click.echo(escape(found.text, lines=True), nl=False)
+    else:
+        click.echo(_tables(found), nl=False)
+
+
+def _json(value: object) -> str:
+    text = json.dumps(_plain(value), indent=2, ensure_ascii=False)
+    return "".join(sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in text)
+
+
+def _plain(value: Any) -> object:
+    """Return a value as JSON can hold it: "inf" and "-inf" are infinite numbers, null is no value."""
+    if isinstance(value, Shown):
+        return _plain(value.value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _tables(found: Found) -> str:
+    """Return the sentence and the facts as text."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    with console.capture() as captured:
+        if found.said:
+            console.print(escape(found.said), soft_wrap=True)
+        for are_values, facts in groupby(found.facts.items(), lambda each: _is_value(each[1])):
+            if are_values:
+                console.print()
+                _print_table(console, ("", ""), [(_head(name), value) for name, value in facts])
+                continue
+            for name, fact in facts:
+                if fact:
+                    console.print(f"\n{escape(_head(name))}", style="bold")
+                    _print_fact(console, fact)
+    return captured.get().removeprefix("\n")
+
+
+def _is_value(fact: object) -> bool:
+    return not isinstance(fact, Mapping | list | tuple) or (
+        isinstance(fact, tuple) and not any(isinstance(each, Mapping | str) for each in fact)
+    )
+
+
+def _head(name: str) -> str:
+    return name.replace("_", " ").replace("epsilon", "ε") if name.isidentifier() else name
+
+
+def _print_fact(console: Console, fact: Any) -> None:
+    if isinstance(fact, Mapping) and any(isinstance(each, Mapping) for each in fact.values()):
+        names = dict.fromkeys(name for each in fact.values() for name in each)
+        rows = [(_head(name), *(each.get(name, "–") for each in fact.values())) for name in names]
+        _print_table(console, ("", *fact), rows)
+    elif isinstance(fact, Mapping):
+        _print_table(console, ("", ""), [(_head(name), value) for name, value in fact.items()])
+    elif any(isinstance(each, Mapping) for each in fact):
+        heads = list(dict.fromkeys(name for row in fact for name in row))
+        _print_table(console, [_head(each) for each in heads], [[row.get(each, "") for each in heads] for row in fact])
+    else:
+        for each in fact:
+            console.print(escape(_cell(each)), soft_wrap=True)
+
+
+def _print_table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    from rich.table import Table
+
+    shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold", show_header=any(heads))
+    for index, head in enumerate(heads):
+        numbers = all(_is_number(row[index]) for row in rows) and bool(head)
+        shown.add_column(escape(head), justify="right" if numbers else "left", overflow="fold")
+    for row in rows[:_MOST_ROWS]:
+        shown.add_row(*(escape(_cell(each)) for each in row))
+    console.print(shown)
+    if len(rows) > _MOST_ROWS:
+        console.print(f"… and {len(rows) - _MOST_ROWS} more rows, which --json prints", soft_wrap=True)
+
+
+def _is_number(value: object) -> bool:
+    value = value.value if isinstance(value, Shown) else value
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _cell(value: Any) -> str:
+    """Return the text of a value; numbers have 4 significant digits, JSON has all."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        # Imported late, because printing JSON needs no module of the model.
+        from mechdesign.model._words import short
+
+        return short(value, 4)
+    if hasattr(value, "tolist"):
+        return _cell(value.tolist())
+    return ", ".join(_list(value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _list(values: Iterable[object]) -> list[str]:
+    return [_cell(each) for each in values]
