@@ -64,7 +64,7 @@ def test_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     for arguments, code, said in (
         ([folder], 0, "metric privacy, epsilon 0.6: holds"),
         ([folder, "--memory", "0.5"], 0, "metric privacy, epsilon 0.6: holds"),
-        ([folder, "--memory", "0.0001"], 3, "not proved: RoomError: it does not hold that 0.0001 GiB"),
+        ([folder, "--memory", "0.0001"], 2, "not proved: RoomError: it does not hold that 0.0001 GiB"),
         ([folder, "--memory"], 2, usage),
         ([folder, "--memory", "x"], 2, usage),
         (["--help"], 0, usage),
