@@ -107,3 +107,14 @@ def read_specification(
     if example is None and default is None:
         raise click.UsageError("give SPEC.toml, or --example NAME; `mechdesign examples` lists them")
     return parse(example_for(example or default or "", command).text)
+
+
+def input_files(specification: Path | None) -> dict[str, Path]:
+    """Return the files that a command reads for a specification, by their names for messages."""
+    from mechdesign.specification._grammar import files
+    from mechdesign.specification._read import read_text, tables_of
+
+    if specification is None:
+        return {}
+    named = files(tables_of(read_text(specification), str(specification)))
+    return {"SPEC.toml": specification} | {name: specification.parent / name for name in named}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.cli._console import say_note
 from mechdesign.data.labels import read_counts
 from mechdesign.data.table import Table, read_table
 from mechdesign.model._answers import draw_anchors
 from mechdesign.model._domain import Domain
-from mechdesign.model._locate import Area, Outside, as_places, count_outside, locate
+from mechdesign.model._locate import DEGREES, Area, Outside, as_places, count_outside, locate
 from mechdesign.model._prior import Prior
 
 
@@ -43,43 +40,18 @@ at_option = click.option(
 )
 
 
-@dataclass(frozen=True)
-class Reach:
-    """A distance with an optional unit."""
-
-    length: float
-    unit: str = ""
-
-    def within(self, domain: Domain) -> float:
-        """Return the length in the unit of a domain; raise `InputError` for another unit."""
-        if self.unit and self.unit != domain.unit:
-            bound = f"in {domain.unit}, the unit of the places" if domain.unit else "a number: the places have no unit"
-            raise InputError("--reach", "is in another unit", value=f"{self.length:g}{self.unit}", bound=bound)
-        return self.length
-
-
-_REACH = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(\D*?)\s*")
-
-
-def _reach(_: click.Context, __: click.Parameter, text: str | None) -> Reach | None:
-    if text is None:
-        return None
-    found = _REACH.fullmatch(text)
-    try:
-        if found is None or not np.isfinite(length := float(found[1])):
-            raise ValueError
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not a distance such as 2km, or 2 in the unit of the places") from None
-    return Reach(length, found[2])
-
-
-reach_option = click.option(
-    "--reach",
-    metavar="DISTANCE",
-    callback=_reach,
-    help="Largest distance, such as 2km, of a place from its nearest secret if there is no grid.  [default: the "
-    "largest distance between nearest neighbours]",
-)
+def find_option(domain: Domain | None, index: int) -> str:
+    """Return the option of `mechdesign sample` that finds a secret: its coordinates if it has a place, or its index."""
+    with suppress(InputError):
+        assert domain is not None
+        known = domain.degrees if domain.axes == DEGREES else domain.points
+        assert known is not None
+        # Between anchors, every digit counts.
+        for digits in (*(f".{count}g" for count in range(6, 17) if domain.lattice is None), ""):
+            place = [format(value, digits) for value in known[index].tolist()]
+            if domain.cell_of(*map(float, place)) == index:
+                return f"--at {','.join(place)}"
+    return f"--secret {index}"
 
 
 def locate_secrets(
@@ -88,8 +60,6 @@ def locate_secrets(
     source: Path | None,
     nearest: bool = False,
     draws: int = 1,
-    rng: np.random.Generator | None = None,
-    reach: Reach | None = None,
 ) -> tuple[Integers, int]:
     """Return the secrets for one place, or for each place in a file, `draws` times each: int64 (k · draws,).
 
@@ -113,24 +83,22 @@ def locate_secrets(
     outside: Outside = "nearest" if nearest else "refuse"
     table = None
     try:
-        length = None if reach is None else reach.within(domain)
         table = None if source is None else read_table(source, axes)
         given = [np.array([value]) for value in at or ()] if table is None else [table.numbers(axis) for axis in axes]
         with nullcontext() if table is None else withholding_values():
             places = as_places(axes, *given)
             if domain.lattice is None:
-                cells, missed = locate(area, places, outside, length)
+                cells, missed = locate(area, places, outside)
             else:
-                area.check_reach(length)
                 missed = count_outside(area, places, outside)
     except InputError as error:
-        raise _rename_paths(error, table) from error
+        raise _rename_paths(error, name, table) from error
     if missed:
         which = "the place lies" if source is None else f"{missed} of {len(places[0])} places lie"
         say_note(f"{which} outside {_describe_outside(area)}")
     if domain.lattice is not None:
         shown = (np.repeat(places[0], draws), np.repeat(places[1], draws))
-        return draw_anchors(domain.lattice, *shown, rng)[0], draws * _largest_count(np.column_stack(places))
+        return draw_anchors(domain.lattice, *shown, None)[0], draws * _largest_count(np.column_stack(places))
     return np.repeat(cells, draws), draws * _largest_count(cells)
 
 
@@ -149,17 +117,18 @@ def _largest_count(given: NDArray[Any]) -> int:
     return int(np.unique(given, axis=0, return_counts=True)[1].max(initial=0))
 
 
-def _rename_paths(error: InputError, table: Table | None) -> InputError:
+def _rename_paths(error: InputError, name: str, table: Table | None) -> InputError:
     own = error.path.partition("[")[0]
     if own == "reach":
-        return rename_path(error, "--reach", "reach")
+        problem = "cannot be matched, because all places of the domain coincide"
+        return InputError(name, problem, remedy="take the nearest place with --outside nearest")
     if own not in ("place", "latitude", "longitude", "x", "y"):
         return error
     if table is None:
         path = "--at" if own == "place" else f"--at ({own})"
     else:
         path = table.where(int(error.path.partition("[")[2].rstrip("]") or 0))
-    remedy = error.remedy.replace('outside="nearest"', "--outside nearest").replace("larger reach", "larger --reach")
+    remedy = error.remedy.replace('outside="nearest"', "--outside nearest").replace("give a larger reach, ", "")
     return InputError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy)
 
 

@@ -6,13 +6,13 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mechdesign.base._errors import ReportError
 from mechdesign.certify._bundle import CERTIFICATE
-from mechdesign.cli._arguments import example_option, read_specification
+from mechdesign.cli._arguments import example_option, input_files, read_specification
 from mechdesign.cli._console import (
     STALLED,
     STOPPED,
@@ -28,13 +28,14 @@ from mechdesign.cli._console import (
     show_next,
     show_verdict,
 )
-from mechdesign.model._locate import DEGREES, PLANE
+from mechdesign.cli._places import find_option
 from mechdesign.solve._contract import Status
 from mechdesign.specification._read import Source
-from mechdesign.synthesis._folders import SET, check_target
-from mechdesign.synthesis._settings import Rows
+from mechdesign.synthesis._folders import SET, check_no_input_in, check_target, is_done
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mechdesign.specification._specification import Specification
     from mechdesign.synthesis._result import Design, SolveSummary
     from mechdesign.synthesis._settings import SolveSettings
@@ -53,20 +54,14 @@ _EQUAL_ROWS = (
 @example_option("design")
 @click.option(
     "-o", "--output", "target", metavar="DIR",
-    help="Folder to write.  [default: the name of SPEC.toml without .toml; mechanism for an example]",
+    help="Folder to write.  [default: the name of SPEC.toml; mechanism for an example]",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the certificate as JSON, and nothing else.")
-@click.option("--solver", metavar="NAME", help='"auto", or a name listed by `mechdesign info`.')
 @click.option("--tolerance", metavar="GAP", type=float, help="Largest relative gap.")
-@click.option(
-    "--time-limit", metavar="SECONDS", type=float, help="Stop the search after this time, with the best channel so far."
-)
-@click.option("--rows", type=click.Choice(get_args(Rows)), help="The privacy rows that the solver receives.")
-@click.option("--threads", metavar="NUMBER", type=int, help="Threads that the solver may use.")
-@click.option("--report/--no-report", default=True, help="Whether to write report.html with pictures.")
-@click.option("--estimate", is_flag=True, help="Only estimate the memory, and the largest problem that fits into it.")
-@click.option("--force", is_flag=True, help="Write into a folder that contains other files.")
-@click.option("--overwrite", is_flag=True, help="Also replace a design of another specification.")
+@click.option("--time-limit", metavar="SECONDS", type=float, help="Stop after this time, with the best channel so far.")
+@click.option("--no-report", "report", flag_value=False, default=True, type=bool, help="Write no report.html.")
+@click.option("--estimate", is_flag=True, help="Only estimate the memory, and the largest problem that fits.")
+@click.option("--overwrite", is_flag=True, help="Replace another design in DIR, or design again.")
 def design(
     specification: Path | None,
     example: str | None,
@@ -74,56 +69,45 @@ def design(
     as_json: bool,
     report: bool,
     estimate: bool,
-    force: bool,
     overwrite: bool,
     **options: Any,
 ) -> None:
-    """Design the least-cost channel for a specification, certify it and write the files.
+    """Design the least-cost channel of a specification, prove it, and write it with a report.
 
-    Without SPEC.toml, the design is for a small simulated city; `mechdesign examples` lists others. Options override
-    the [solver] table. An existing design of the same specification (same text or file name) is replaced. After Ctrl-C,
-    the best channel so far is saved next to that design, and the exit code is 130.
+    \b
+    mechdesign design city.toml -o city
 
-    Under policy graphs (kind = "graph") answers stay in the connected component of the secret. Secrets without an edge
-    are rejected, unless the [policy] table allows them; `mechdesign policy` shows the graph.
+    Without SPEC.toml, the design is for a small simulated city. --tolerance and --time-limit override [solver]. Nothing
+    is solved if DIR holds the design of the same text, settings and data by this version. Any other design in DIR is
+    replaced with --overwrite only; other files beside it stay. After Ctrl-C the best channel so far is saved, and the
+    exit code is 130.
 
-    A prior that was counted in data is private: DIR and its report reveal the exact counts to everyone who receives
-    them. `mechdesign export DIR --without-prior` writes a folder without the prior.
-
-    With --rows rays the exit code is 3 if the final gap exceeds both the tolerance and 2 %. A design with such a gap is
-    also certified and written, after a warning.
-    """
+    A prior that was counted in data is private: DIR reveals the exact counts. `mechdesign export DIR --without-prior`
+    writes a folder without them.
+    """  # noqa: D301 - click wants the control character
     started = time.perf_counter()
     given = read_specification(specification, example, "design", _DEFAULT)
-    folder = _folder(specification) if target is None else target
+    folder = Path(target or (_EXAMPLE_FOLDER if specification is None else specification.stem))
     changed = {name: value for name, value in options.items() if value is not None}
     with Source().keys({name: f"--{name.replace('_', '-')}" for name in changed}):
         settings = replace(given.settings, **changed)
-    if "solver" in changed:
-        from mechdesign.specification._designs import check_solver
-
-        check_solver(settings.solver, "--solver")
     if estimate:
         _estimate(given, settings)
         return
     # Report errors of the specification before the folder is checked.
     given.check_size(settings)
     given.check()
-    check_target(folder, force, overwrite, given.origin_with(changed))
-    if report:
-        load_pictures("mechdesign.report._design_page")
-    for note in given.notes:
-        say_note(note)
-    with progress() as live:
-        made = given.design(**changed, progress=live)
-    certified = time.perf_counter()
-    folder = _choose_folder(folder, made, force)
-    missing = _save(made, folder, report)
+    check_no_input_in(folder, SET, input_files(specification))
+    if not overwrite and is_done(folder, given.origin_with(changed)):
+        made, missing = _reuse(folder, report)
+    else:
+        made, folder, missing = _solve(given, changed, folder, overwrite, report)
     say_private(made.problem, made.origin)
     if as_json:
         click.echo(json.dumps(certificate_to_json(made.certificate), indent=2))
     else:
-        _show(made, settings, certified - started, time.perf_counter() - started, folder)
+        _show(made, settings, folder)
+        output().print(f"in all    {time.perf_counter() - started:.1f} s")
         shown = example or (_DEFAULT if specification is None else None)
         show_next(_next(folder, report and missing is None, made, shown))
     rows = made.channel.numerators
@@ -135,17 +119,41 @@ def design(
     click.get_current_context().exit(_find_exit_code(made, settings))
 
 
-def _choose_folder(folder: str, made: Design, force: bool) -> str:
+def _reuse(folder: Path, report: bool) -> tuple[Design, ReportError | None]:
+    """Return the design in a folder; add its page if it is requested and missing."""
+    from mechdesign.synthesis._result import Design
+
+    say_note(f"{folder} holds this design already: nothing is solved. --overwrite designs it again")
+    made = Design.load(folder)
+    return made, _save(made, folder, report) if report and not (folder / "report.html").exists() else None
+
+
+def _solve(
+    given: Specification, changed: Mapping[str, Any], folder: Path, overwrite: bool, report: bool
+) -> tuple[Design, Path, ReportError | None]:
+    """Make a design and write it; return it with its folder, and the error if only the page is missing."""
+    check_target(folder, overwrite)
+    if report:
+        load_pictures("mechdesign.report._design_page")
+    for note in given.notes:
+        say_note(note)
+    with progress() as live:
+        made = given.design(**changed, progress=live)
+    folder = _choose_folder(folder, made, overwrite)
+    return made, folder, _save(made, folder, report)
+
+
+def _choose_folder(folder: Path, made: Design, overwrite: bool) -> Path:
     """Return the folder for a design; an interrupted design does not replace a finished design."""
-    if made.status is not Status.INTERRUPTED or not (Path(folder) / CERTIFICATE).exists():
+    if made.status is not Status.INTERRUPTED or not (folder / CERTIFICATE).exists():
         return folder
-    folder = f"{folder.rstrip('/')}-interrupted"
-    check_target(folder, force)
+    folder = Path(f"{folder}-interrupted")
+    check_target(folder, overwrite)
     say_note(f"the existing design is kept; the best channel so far goes to {folder}")
     return folder
 
 
-def _save(made: Design, folder: str, report: bool) -> ReportError | None:
+def _save(made: Design, folder: Path, report: bool) -> ReportError | None:
     """Write a design, with or without its page; return the error if only the page is missing."""
     from mechdesign.report._saving import save
 
@@ -153,6 +161,9 @@ def _save(made: Design, folder: str, report: bool) -> ReportError | None:
         save(made, folder, report=report)
     except ReportError as error:
         return error
+    finally:
+        if (signature := folder / f"{CERTIFICATE}.sig").exists():
+            say_note(f"{signature} no longer fits: sign {CERTIFICATE} again")
     return None
 
 
@@ -163,11 +174,6 @@ def _find_exit_code(made: Design, settings: SolveSettings) -> int:
     if made.status is Status.INTERRUPTED:
         return STOPPED
     return STALLED if has_stalled(made, settings) else 0
-
-
-def _folder(specification: Path | None) -> str:
-    """Return the default folder of a design: one for each specification."""
-    return _EXAMPLE_FOLDER if specification is None else specification.stem
 
 
 def _estimate(given: Specification, settings: SolveSettings) -> None:
@@ -190,7 +196,7 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
         console.print(list_remedies(size, settings), soft_wrap=True)
 
 
-def _show(made: Design, settings: SolveSettings, certified: float, finished: float, folder: str) -> None:
+def _show(made: Design, settings: SolveSettings, folder: Path) -> None:
     from mechdesign.model._problem_words import claim_names, cost_measure
     from mechdesign.report._headlines import design_headline
     from mechdesign.report._proved import count_bounded_pairs
@@ -209,9 +215,8 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
         console.print(shown)
         console.print()
     console.print(f"solved    {summary.plan or summary.solver} ({summary.status})", soft_wrap=True)
-    times = f"{_parts(summary)}, {certified:.1f} s until certified, {finished:.1f} s in all"
-    console.print(f"time      {times}", soft_wrap=True)
-    files = ", ".join(name for name in SET if (Path(folder) / name).is_file())
+    console.print(f"time      {_parts(summary)}", soft_wrap=True)
+    files = ", ".join(name for name in SET if (folder / name).is_file())
     console.print(f"files     {folder}: {files}", soft_wrap=True)
 
 
@@ -226,11 +231,11 @@ def _parts(summary: SolveSummary) -> str:
     return ", ".join(f"{seconds} s {part}" for part, seconds in parts.items() if seconds is not None)
 
 
-def _next(folder: str, report: bool, made: Design, example: str | None) -> dict[str, str]:
+def _next(folder: Path, report: bool, made: Design, example: str | None) -> dict[str, str]:
     """Return the possible next steps: commands, or files to open, with descriptions."""
     found = {f"{folder}/report.html": "the report, with figures: open it in a browser"} if report else {}
     found[f"mechdesign verify {folder}"] = "prove the design again, from the files alone"
-    found[f"mechdesign sample {folder} {_truth(made)}"] = (
+    found[f"mechdesign sample {folder} {find_option(made.problem.secrets, made.problem.cost.shape[0] // 2)}"] = (
         "draw an answer for this secret, with new randomness each time"
     )
     if example is not None:
@@ -239,14 +244,3 @@ def _next(folder: str, report: bool, made: Design, example: str | None) -> dict[
         )
         found["mechdesign examples"] = "other examples: a larger city, a policy, a trace, repeated releases"
     return found
-
-
-def _truth(made: Design) -> str:
-    """Return the option of `mechdesign sample` for one secret: its coordinates if it has a place, or its index."""
-    domain, middle = made.problem.secrets, made.problem.cost.shape[0] // 2
-    for axes in (DEGREES, PLANE):
-        if domain is not None and domain.places(axes) is not None:
-            known = domain.degrees if axes == DEGREES else domain.points
-            assert known is not None
-            return "--at " + ",".join(f"{value:.6g}" for value in known[middle].tolist())
-    return f"--secret {middle}"

@@ -14,13 +14,14 @@ import click
 import numpy as np
 
 from mechdesign.base._arrays import Floats
-from mechdesign.base._errors import InputError
+from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._files import write_output
 from mechdesign.certify._exact import as_decimal, float_up
 from mechdesign.cli._arguments import (
     cache_option,
     example_for,
     example_option,
+    input_files,
     matrix_options,
     naming_options,
     read_specification,
@@ -31,7 +32,7 @@ from mechdesign.data.budgets import read_budgets
 from mechdesign.data.matrices import Declared
 from mechdesign.model._open_chain import ENDS
 from mechdesign.specification.examples import on_disk
-from mechdesign.synthesis._folders import check_folder, check_outputs
+from mechdesign.synthesis._folders import check_folder, check_no_input_in, check_outputs
 
 if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
@@ -212,6 +213,7 @@ def _write_table(path: Path, columns: dict[str, Floats]) -> None:
     type=click.Choice(ENDS),
     help="The row of a state without observed steps: any row, written as zeros (the default), or a 1 on the diagonal.",
 )
+@click.option("--overwrite", is_flag=True, help="Replace a chain in DIR.")
 def chain(
     specification: Path,
     tables: tuple[Path, ...],
@@ -219,6 +221,7 @@ def chain(
     every: str | None,
     gap: str | None,
     ends: Literal["any", "stay"] | None,
+    overwrite: bool,
 ) -> None:
     """Write forward and backward transition matrices of secrets, for `leakage`, `budget` and `release`.
 
@@ -240,7 +243,10 @@ def chain(
     from mechdesign.specification._table_chains import DOMAIN, table_chain_files
 
     names = ("forward.csv", "backward.csv", "states.csv", DOMAIN)
-    check_folder(folder, lambda entry: entry.name in names, "a chain")
+    check_folder(folder, names, "a chain", first=names)
+    if not overwrite and any((folder / name).exists() for name in names):
+        raise ExportError(f"{folder} holds a chain; choose another folder, or use --overwrite to replace it")
+    check_no_input_in(folder, names, input_files(specification) | {str(path): path for path in tables})
     if tables and (every, gap, ends) != (None, None, None):
         raise click.UsageError("--every, --gap and --ends are for chains of places; the steps of a table are given")
     with warnings_once():

@@ -19,6 +19,7 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import (
     example_for,
     example_option,
+    input_files,
     read_specification,
 )
 from mechdesign.cli._console import (
@@ -42,7 +43,7 @@ from mechdesign.specification import examples
 from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_space, check_writable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from mechdesign.base._arrays import Integers
     from mechdesign.leakage.accounting import Ledger
@@ -91,7 +92,6 @@ _UNSNAPPED = (
 )  # fmt: skip
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same outputs every time.")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
-@click.option("--force", is_flag=True, help="Write into a folder that contains other files.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing released trace in DIR.")
 @no_series_option
 def release(
@@ -106,7 +106,6 @@ def release(
     own_history: bool,
     seed: int | None,
     as_json: bool,
-    force: bool,
     overwrite: bool,
     series: Literal[False] | None,
 ) -> None:
@@ -139,10 +138,10 @@ def release(
         # Imported late, so that wrong usage is rejected immediately.
         from mechdesign.specification._traces import require_steps
 
-        folders = _Folders(directory, private, channels, force)
+        folders = _Folders(directory, private, channels)
         require_steps(given.document)
         problem = given.problem()
-        second = folders.check(trace, overwrite)
+        second = folders.check({"TRACE.csv": trace, **input_files(specification)}, overwrite)
         steps = given.steps(trace)
         states = steps.states
         folders.check_room(len(states), problem.cost.shape[0])
@@ -176,23 +175,22 @@ def release(
 
 @dataclass(frozen=True)
 class _Folders:
-    """The folder that may be published, the private folder with the true states, and options for writing both."""
+    """The folder that may be published, the private folder with the true states, and whether to write channels."""
 
     public: Path
     private: Path | None
     channels: bool
-    force: bool
 
-    def check(self, trace: Path, overwrite: bool) -> bool:
+    def check(self, inputs: Mapping[str, Path], overwrite: bool) -> bool:
         """Raise an error if a folder must not be written; return whether the public folder contains a release."""
         from mechdesign.traces._released import FILES, PRIVATE, check_release_target, holds_release
 
-        check_no_input_in(self.public, FILES, {"TRACE.csv": trace})
-        check_release_target(self.public, self.force, overwrite)
+        check_no_input_in(self.public, FILES, inputs)
+        check_release_target(self.public, overwrite)
         second = holds_release(self.public)
         if self.private is not None:
             _check_private(self.private, self.public)
-            check_no_input_in(self.private, PRIVATE, {"TRACE.csv": trace})
+            check_no_input_in(self.private, PRIVATE, inputs)
         return second
 
     def check_room(self, steps: int, states: int) -> None:
@@ -221,7 +219,7 @@ class _Folders:
         from mechdesign.report import _saving as saving
 
         to = self if found.finished else self.apart()
-        saving.save(found, to.public, channels=to.channels, force=to.force)
+        saving.save(found, to.public, channels=to.channels)
         try:
             if to.private is not None:
                 saving.save_truth(found, to.private, states)
@@ -237,7 +235,7 @@ class _Folders:
         from mechdesign.report import _saving as saving
 
         place = self.apart().public
-        saving.save(stopped, place, channels=self.channels, force=self.force)
+        saving.save(stopped, place, channels=self.channels)
         say_note(f"{place} contains the {len(stopped.releases)} steps that were released. {stopped.is_spent}")
 
 

@@ -12,7 +12,7 @@ import click
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import ExportError, ReportError
-from mechdesign.cli._arguments import example_for, example_option
+from mechdesign.cli._arguments import example_for, example_option, input_files
 from mechdesign.cli._console import (
     Text,
     announce,
@@ -96,7 +96,6 @@ def release_tables() -> None:
 @wait_option
 @click.option("--report/--no-report", default=True, help="Also write report.html.")
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same answers every time.")
-@click.option("--force", is_flag=True, help="Write into a folder that contains other files.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing release in DIR.")
 @click.option(
     "--together", is_flag=True,
@@ -115,7 +114,6 @@ def release(
     wait: float,
     report: bool,
     seed: int | None,
-    force: bool,
     overwrite: bool,
     together: bool,
     step: TimeStep | None,
@@ -148,8 +146,8 @@ def release(
         from mechdesign.tables._files import FILES, check_target, holds_release
 
         # Check the folder before the ledger is charged.
-        check_no_input_in(folder, FILES, {"TABLE.csv": records})
-        check_target(folder, force, overwrite)
+        check_no_input_in(folder, FILES, {"TABLE.csv": records, **input_files(specification)})
+        check_target(folder, overwrite)
         notes = [ADD_UP] if holds_release(folder) else []
         check_space(folder, given.output_size(report), FILES)
         if report:
@@ -171,7 +169,7 @@ def release(
                 gap=gap,
                 series=series,
             )
-            _save(found, folder, report, force, overwrite)
+            _save(found, folder, report, overwrite)
     _show(found, ledger, time.perf_counter() - started)
     names = ", ".join(sorted(entry.name for entry in folder.iterdir()))
     output().print(f"files     {folder}: {names}", soft_wrap=True)
@@ -181,12 +179,12 @@ def release(
         show_next(_next(example, folder))
 
 
-def _save(found: Published, folder: Path, report: bool, force: bool, overwrite: bool) -> None:
+def _save(found: Published, folder: Path, report: bool, overwrite: bool) -> None:
     """Write a release, or write the answers into a temporary folder if its folder cannot be written."""
     from mechdesign.report._saving import save
 
     try:
-        save(found, folder, report=report, force=force, overwrite=overwrite)
+        save(found, folder, report=report, overwrite=overwrite)
     except ReportError:
         raise
     except ExportError as error:

@@ -103,7 +103,6 @@ def save(
     report: bool = True,
     prior: bool = True,
     channels: bool = False,
-    force: bool = False,
     overwrite: bool = True,
 ) -> None:
     """Write a design, a released trace, or a release of a table into a folder.
@@ -119,9 +118,8 @@ def save(
             bound of 0, and no origin, multipliers and summary. The folder must then be new, empty, or such a bundle.
         channels: Whether to write the channel of each step of a trace as a bundle. If the history of the trace does
             not permit a public prior, these bundles contain a uniform prior and make no claim about costs.
-        force: Whether to write a trace or a table into a folder that contains other files, which are kept.
-        overwrite: Whether to replace a design of another origin, or another release. A rehearsal is always replaced;
-            replacing a release does not refund its budget.
+        overwrite: Whether to replace a design or a release. A rehearsal is always replaced; replacing a release does
+            not refund its budget. Other files beside a design stay.
 
     Raises:
         ExportError: If the files must not, or cannot, be written.
@@ -140,17 +138,15 @@ def save(
     """
     target, drawn = as_path(folder, "folder"), as_truth(report, "report")
     given: Any = Published(value) if isinstance(value, Release) else value
-    write, own = next((found for kind, found in _WRITERS.items() if isinstance(given, kind)), (None, ()))
+    write, own = next((found for kind, found in _WRITERS.items() if isinstance(given, kind)), (None, ""))
     if write is None:
         raise _no_page(value)
     options = {"overwrite": as_truth(overwrite, "overwrite")}
-    for name, option, default in (("prior", prior, True), ("channels", channels, False), ("force", force, False)):
-        if name in own:
+    for name, option, default in (("prior", prior, True), ("channels", channels, False)):
+        if name == own:
             options[name] = as_truth(option, name)
         elif as_truth(option, name) is not default:
-            kind = type(value).__name__
-            bound = f"left out; a {kind} takes {', '.join(own)} and overwrite"
-            raise InputError(name, f"does not apply to a {kind}", value=option, bound=bound)
+            raise InputError(name, f"does not apply to a {type(value).__name__}", value=option, bound="left out")
     if drawn:
         # A missing package is noticed before anything is written.
         try:
@@ -162,11 +158,11 @@ def save(
     write(given, target, files=pages if drawn else NO_FILES, **options)
 
 
-# The function that writes each kind of value, and the options that only some kinds have.
-_WRITERS: dict[type, tuple[Callable[..., None], tuple[str, ...]]] = {
-    Design: (write_design, ("prior",)),
-    ReleasedTrace: (write_trace, ("channels", "force")),
-    Published: (write_release, ("force",)),
+# The function that writes each kind of value, and the option that only this kind has.
+_WRITERS: dict[type, tuple[Callable[..., None], str]] = {
+    Design: (write_design, "prior"),
+    ReleasedTrace: (write_trace, "channels"),
+    Published: (write_release, ""),
 }
 
 

@@ -47,43 +47,26 @@ _FILE_GROUPS = {
     "release.json": ("the release", {"released.csv", "answers.csv", "release.json"}),
 }
 
-# Files that only releases have; an interrupted release has one of them.
-_RELEASED = ("release.json", "released.csv")
+# Files that identify a design, a released trace and a release of a table, finished or not.
+_MARKS = (CERTIFICATE, "released.csv", "answers.csv", "release.json")
 
-_PARTIAL = re.compile(r"\.(?P<name>.+)\.(?:partial|previous)")
+_PARTIAL = re.compile(r"\.(?P<name>.+?)(?:\.[0-9a-f]{8})?\.(?:partial|previous)")
 
 
-def check_target(
-    directory: str | os.PathLike[str], force: bool = False, overwrite: bool = True, origin: Origin | None = None
-) -> None:
+def check_target(directory: str | os.PathLike[str], overwrite: bool = True) -> None:
     """Raise `ExportError` unless a bundle may and can be written into `directory`.
 
-    The folder must be missing or empty, or contain a complete or interrupted bundle. Without `overwrite`, that bundle
-    must have the same origin. With `force`, the folder may contain any other files, which are never changed, but no
-    release: both would have a page of the same name.
+    The folder must be missing or empty, or contain an interrupted bundle. With `overwrite` it may contain a complete
+    bundle, with any other files, which stay.
     """
     folder = Path(directory)
-    try:
-        file = os.path.lexists(folder) and not folder.is_dir()
-        release = next((name for name in _RELEASED if (folder / name).is_file()), None)
-        foreign = folder.is_dir() and not force and not _is_bundle(folder)
-    except OSError as error:
-        raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error
-    if file:
-        raise ExportError(f"{folder} is not a folder; choose another one")
-    if release is not None:
-        raise ExportError(f"{folder} holds {release} of a release; choose another folder for the design")
-    if foreign:
+    title = _read_title(folder)
+    check_folder(folder, SET, "a design", first=(CHANNEL,), others=title is not None)
+    if title is not None and not overwrite:
         raise ExportError(
-            f"{folder} holds files that are not an export of mechdesign; choose another folder, or use --force to "
-            "add the new files to them"
+            f"{folder} holds another design ({title}), or one of other data, settings or version; choose another "
+            "folder, or use --overwrite (overwrite=True) to replace it"
         )
-    if not overwrite and (title := _find_other_design(folder, origin)) is not None:
-        raise ExportError(
-            f"{folder} holds the design of another specification ({title}); choose another folder, or use --overwrite "
-            "(overwrite=True) to replace it"
-        )
-    check_writable(folder)
 
 
 def is_done(directory: str | os.PathLike[str], origin: Origin) -> bool:
@@ -135,30 +118,35 @@ def _check_files(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str
     return dict(files)
 
 
-def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: bool | None = None) -> None:
-    """Raise `ExportError` unless files can be written into `folder` and all its entries are `ours`.
+def check_folder(
+    folder: Path, names: Collection[str], what: str, first: Collection[str] = (), others: bool = False
+) -> None:
+    """Raise `ExportError` unless files can be written into `folder`, which may hold files of `what` only.
 
-    With `force` other entries are allowed, but no design or other release: both would have files of the same name. If
-    `force` is None, the command has no such option. `what` names the content of the folder in messages.
+    Args:
+        folder: The folder.
+        names: The names of all files of `what`, and of its folders with a slash at the end.
+        what: What is written, for messages.
+        first: The files that are written first: without one of them, the others are not ours.
+        others: Whether other files may stay, but no design or other release: both would have files of the same name.
     """
     try:
         file = os.path.lexists(folder) and not folder.is_dir()
-        others = sorted(entry.name for entry in folder.iterdir() if not ours(entry)) if folder.is_dir() else []
+        # A killed run leaves files with temporary names.
+        entries = list(folder.iterdir()) if folder.is_dir() else []
+        found = {each.name: _PARTIAL.sub(r"\g<name>", each.name) + "/" * each.is_dir() for each in entries}
     except OSError as error:
         raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error
     if file:
         raise ExportError(f"{folder} is not a folder; choose another one")
+    ours = {*names} if {*first} & {*found.values()} else set()
+    foreign = sorted(name for name, plain in found.items() if plain not in ours)
     # Each of these files belongs to one kind of folder.
-    whole = next((name for name in (CERTIFICATE, "released.csv", "answers.csv") if name in others), None)
+    whole = next((name for name in _MARKS if name in found and name not in names), None)
     if whole is not None:
-        raise ExportError(
-            f"{folder} holds {whole}, of a design or of another release; choose another folder for {what}"
-        )
-    if others and not force:
-        raise ExportError(
-            f"{folder} holds {others[0]}, which does not belong to {what}; choose another folder"
-            + ("" if force is None else ", or use --force to keep it there")
-        )
+        raise ExportError(f"{folder} holds {whole} of a design or of another release; choose another folder for {what}")
+    if foreign and not others:
+        raise ExportError(f"{folder} holds {foreign[0]}, which does not belong to {what}; choose another folder")
     check_writable(folder)
 
 
@@ -289,35 +277,14 @@ def _reserve_space(descriptor: int, folder: Path, size: int) -> None:
                 raise
 
 
-def _find_other_design(folder: Path, origin: Origin | None) -> str | None:
-    """Return the title of the complete bundle in `folder`; None without one, or if `origin` is of the same design."""
+def _read_title(folder: Path) -> str | None:
+    """Return the title of the design in `folder`, or None if no certificate of ours is there."""
     try:
-        metadata = json.loads((folder / CERTIFICATE).read_bytes())["metadata"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        document = json.loads((folder / CERTIFICATE).read_bytes())
+        ours = document["schema"].startswith("mechdesign-certificate/")
+        return str(document["metadata"].get("title") or "without a title") if ours else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    title = str(metadata.get("title") or "without a title")
-    try:
-        found = Origin.from_json(metadata.get("origin"))
-    except InputError:
-        return f"{title}, of unknown origin"
-    return None if origin is not None and origin.same_design(found) else title
-
-
-def _is_bundle(folder: Path) -> bool:
-    """Return whether a folder is empty, or contains a complete or interrupted bundle."""
-    names = {entry.name for entry in folder.iterdir()}
-    if not names:
-        return True
-    if CERTIFICATE in names:
-        try:
-            document = json.loads((folder / CERTIFICATE).read_bytes())
-        except (ValueError, RecursionError):
-            # The file is incomplete, or another program wrote it, so the names of the other files decide.
-            document = None
-        if isinstance(document, dict) and str(document.get("schema", "")).startswith("mechdesign-certificate/"):
-            return True
-    plain = {match["name"] if (match := _PARTIAL.fullmatch(name)) else name for name in names}
-    return CHANNEL in plain and plain <= set(SET)
 
 
 # Largest number of folders that a message names.

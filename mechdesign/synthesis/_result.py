@@ -295,7 +295,7 @@ def write_design(
         folder: Folder to write; it is created if necessary.
         files: Additional files of the bundle by name, or a function that returns them for the written design. The
             certificate contains their digests. If the function fails, the bundle is written without them.
-        overwrite: Whether to replace an existing bundle of another origin.
+        overwrite: Whether to replace an existing bundle.
         prior: Whether the files contain the prior. Without it, they contain a uniform prior and a lower bound of 0,
             and no origin, multipliers and summary. The folder must then be new, empty, or such a bundle.
 
@@ -311,7 +311,7 @@ def write_design(
         public = withhold_prior(design.problem, design.channel)
         summary = SolveSummary(Status.STATED)
         design = Design(public.problem, design.channel, public.certificate, None, summary, public.origin)
-    check_target(folder, force=True, overwrite=overwrite, origin=design.origin)
+    check_target(folder, overwrite)
     added, failure = dict[str, bytes](), None
     try:
         added = further(design)

@@ -42,7 +42,7 @@ def check_public_target(folder: Path) -> None:
     if os.path.exists(folder) and has_substitute_prior(folder):
         check_writable(folder)
     else:
-        check_folder(folder, lambda entry: False, "a design without its prior")
+        check_folder(folder, (), "a design without its prior")
 
 
 def find_obstacle(problem: Problem) -> InputError | None:

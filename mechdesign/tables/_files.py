@@ -151,7 +151,6 @@ def write_release(
     folder: Path,
     *,
     files: Files[Published] = NO_FILES,
-    force: bool = False,
     overwrite: bool = True,
 ) -> None:
     """Write ``ranges.csv`` or ``quantiles.csv``, ``answers.csv``, ``release.json`` and, last, any further `files`.
@@ -163,7 +162,6 @@ def write_release(
         folder: the folder to write; it is created if necessary.
         files: further files by name, or a function that returns them for this release. The function is called after
             the answers are written.
-        force: whether to write into a folder that contains other files.
         overwrite: whether to replace a release in the folder; a rehearsal is always replaced. Replacing a release
             does not refund its budget.
 
@@ -173,7 +171,7 @@ def write_release(
         ReportError: the answers are written, but a further file could not be computed or written.
     """
     further = prepare_files(files, _OWN)
-    check_target(folder, force, overwrite)
+    check_target(folder, overwrite)
     texts = {}
     if published.ranges:
         heads = ("first", "last", "answer", "standard_error", "low", "high")
@@ -197,20 +195,13 @@ def write_release(
             ) from error
 
 
-def check_target(folder: Path, force: bool = False, overwrite: bool = True) -> None:
+def check_target(folder: Path, overwrite: bool = True) -> None:
     """Raise `ExportError` unless writing a publication into a folder is possible and permitted.
 
     Writing is permitted if the folder does not exist, is empty or contains a rehearsal. With `overwrite` the folder may
     also contain a complete or interrupted release.
     """
-
-    def ours(entry: Path) -> bool:
-        # An interrupted run may leave files with the name `.NAME.????????.partial`.
-        name = entry.name
-        whole = name[1:].rsplit(".", 2)[0] if name.endswith(".partial") else name
-        return whole in FILES and not entry.is_dir()
-
-    check_folder(folder, ours, "a release", force)
+    check_folder(folder, FILES, "a release", first=_OWN)
     if not overwrite and holds_release(folder):
         raise make_second_release_error(folder, "a release")
 

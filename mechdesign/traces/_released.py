@@ -194,22 +194,13 @@ def manifest(
     }
 
 
-def check_release_target(folder: Path, force: bool = False, overwrite: bool = True) -> None:
+def check_release_target(folder: Path, overwrite: bool = True) -> None:
     """Raise `ExportError` unless a released trace can be written to `folder` without the loss of other files.
 
     The folder must be new, or empty, or contain only a rehearsal. With `overwrite` the folder may contain any released
-    trace, complete or interrupted. With `force` the folder may contain other files, which are never changed.
+    trace, complete or interrupted.
     """
-    ours = {*OWN, *_PICTURES}
-
-    def is_ours(entry: Path) -> bool:
-        # A killed run leaves files with names `.NAME.????????.partial`.
-        name = entry.name
-        if entry.is_dir():
-            return name == CHANNELS
-        return name in ours or (name.endswith(".partial") and name[1:].rsplit(".", 2)[0] in ours)
-
-    check_folder(folder, is_ours, "a released trace", force)
+    check_folder(folder, (*FILES, f"{CHANNELS}/"), "a released trace", first=_PUBLISHED)
     if not overwrite and holds_release(folder):
         raise make_second_release_error(folder, "a released trace")
 
@@ -431,7 +422,6 @@ def write_trace(
     *,
     files: Files[ReleasedTrace] = NO_FILES,
     channels: bool = False,
-    force: bool = False,
     overwrite: bool = True,
 ) -> None:
     """Write the outputs, the proofs and `files`, and the manifest if all steps were released.
@@ -445,7 +435,6 @@ def write_trace(
             after the outputs and the proofs are written. The manifest contains the digests of all files.
         channels: Whether to write the channel of each step for `mechdesign.verify`. If `history` does not permit a
             public prior, the channels contain a uniform prior and make no claim about costs.
-        force: Whether to write to a folder that contains other files; these files are kept.
         overwrite: Whether to replace an existing release; a rehearsal is always replaced.
 
     Raises:
@@ -454,7 +443,7 @@ def write_trace(
         ReportError: The outputs are written, but another file could not be built or written.
     """
     further = prepare_files(files, OWN)
-    check_release_target(folder, force, overwrite)
+    check_release_target(folder, overwrite)
     with replacing(folder, (MANIFEST, OUTPUTS, STEPS, *_PICTURES)):
         write_file(folder / OUTPUTS, [outputs_csv(trace.releases, trace.domain)])
         try:
