@@ -18,7 +18,7 @@ from mechdesign.data.labels import read_counts
 from mechdesign.data.table import Table, read_table
 from mechdesign.model._answers import draw_anchors
 from mechdesign.model._domain import Domain
-from mechdesign.model._locate import DEGREES, Area, Outside, as_places, count_outside, locate
+from mechdesign.model._locate import DEGREES, PLANE, Area, Outside, as_places, count_outside, locate
 from mechdesign.model._prior import Prior
 
 
@@ -42,15 +42,15 @@ at_option = click.option(
 
 def find_option(domain: Domain | None, index: int) -> str:
     """Return the option of `mechdesign sample` that finds a secret: its coordinates if it has a place, or its index."""
-    with suppress(InputError):
-        assert domain is not None
-        known = domain.degrees if domain.axes == DEGREES else domain.points
-        assert known is not None
+    if domain is not None and any(domain.places(axes) is not None for axes in (DEGREES, PLANE)):
+        known = domain.points if domain.degrees is None else domain.degrees
         # Between anchors, every digit counts.
         for digits in (*(f".{count}g" for count in range(6, 17) if domain.lattice is None), ""):
             place = [format(value, digits) for value in known[index].tolist()]
-            if domain.cell_of(*map(float, place)) == index:
-                return f"--at {','.join(place)}"
+            # A rounded place may lie outside.
+            with suppress(InputError):
+                if domain.cell_of(*map(float, place)) == index:
+                    return f"--at {','.join(place)}"
     return f"--secret {index}"
 
 

@@ -243,10 +243,6 @@ def chain(
     from mechdesign.specification._table_chains import DOMAIN, table_chain_files
 
     names = ("forward.csv", "backward.csv", "states.csv", DOMAIN)
-    check_folder(folder, names, "a chain", first=names)
-    if not overwrite and any((folder / name).exists() for name in names):
-        raise ExportError(f"{folder} holds a chain; choose another folder, or use --overwrite to replace it")
-    check_no_input_in(folder, names, input_files(specification) | {str(path): path for path in tables})
     if tables and (every, gap, ends) != (None, None, None):
         raise click.UsageError("--every, --gap and --ends are for chains of places; the steps of a table are given")
     with warnings_once():
@@ -254,6 +250,10 @@ def chain(
             files, notes = table_chain_files(table_specification.read(specification), tables)
         else:
             files, notes = chain_files(read_specification(specification, None, "release"), every, gap, ends)
+    check_folder(folder, names, "a chain", first=names)
+    if not overwrite and any((folder / name).exists() for name in names):
+        raise ExportError(f"{folder} holds a chain; choose another folder, or use --overwrite to replace it")
+    check_no_input_in(folder, names, input_files(specification) | {str(path): path for path in tables})
     from mechdesign.base._atomic import make_folder, write_file
     from mechdesign.base._files import note_readers
 

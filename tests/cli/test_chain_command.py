@@ -42,7 +42,9 @@ def test_the_chain_of_data_is_private(walk: str) -> None:
     forward, backward = read("matrices/forward.csv"), read("matrices/backward.csv")
     assert (forward[0].tolist(), backward[0].tolist()) == ([0, 0, 1], [0, 1, 0])
     assert len(Path("matrices/states.csv").read_text().splitlines()) == len(forward) + 1
-    said = flat(well("chain", walk, "-o", "matrices").stderr)
+    says = "matrices holds a chain; choose another folder, or use --overwrite to replace it"
+    assert_wrong_usage({f"chain {walk} -o matrices": says})
+    said = flat(well("chain", walk, "-o", "matrices", "--overwrite").stderr)
     assert "these files are private, because every count of 30 steps can be read from them exactly" in said
     assert stat.S_IMODE(Path("matrices").stat().st_mode) == 0o700
     names = {each.name: stat.S_IMODE(each.stat().st_mode) for each in Path("matrices").iterdir()}
@@ -57,6 +59,12 @@ def test_the_chain_of_a_release() -> None:
     np.testing.assert_allclose(read("chain/forward.csv"), read("chain/backward.csv"), atol=1e-15)
     write(text, "walk.toml")
     assert_wrong_usage({"chain walk.toml": "prior: does not come from data in order of time"})
+    write(text + 'release.transition = { path = "chain/forward.csv" }\n', "again.toml")
+    for more in ("", " --overwrite"):
+        says = "is the file of chain/forward.csv, which must not be overwritten" if more else "holds a chain"
+        assert_wrong_usage({f"chain again.toml{more}": says})
+    write("mine", "chain/notes.txt")
+    assert_wrong_usage({"chain s.toml --overwrite": "chain holds notes.txt, which does not belong to a chain"})
 
 
 def test_a_belief_is_smoothed_in_a_release_and_never_in_files(walk: str) -> None:

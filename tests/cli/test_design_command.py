@@ -81,12 +81,10 @@ def test_json_is_the_certificate_with_the_cost_of_the_objective_under_one_name(s
 
 def test_options_count_more_than_the_specification() -> None:
     write(SPECIFICATION + '[solver]\nname = "highs-simplex"\ntolerance = 1e-3\nrows = "reduced"\n', "t.toml")
-    shown = well("design", "t.toml", "--solver", "scipy", "--rows", "all", "--json", "--no-report").stdout
-    facts = json.loads(shown)["provenance"]
-    assert (facts["solver"], facts["rows_policy"]) == ("scipy", "all")
-    more = ("--tolerance", "1e-6", "--threads", 1, "--time-limit", 60, "--overwrite")
-    shown = well("design", "t.toml", "--json", "--no-report", *more).stdout
-    assert json.loads(shown)["provenance"]["solver"] == "highs-simplex"
+    more = ("--tolerance", "1e-6", "--time-limit", 60)
+    facts = json.loads(well("design", "t.toml", "--json", "--no-report", *more).stdout)
+    assert (facts["provenance"]["solver"], facts["provenance"]["rows_policy"]) == ("highs-simplex", "reduced")
+    assert facts["relative_gap"] <= 1e-6
 
 
 def test_a_gap_above_the_tolerance_is_said_plainly(spec: Path) -> None:
@@ -102,14 +100,65 @@ def test_a_gap_above_the_tolerance_is_said_plainly(spec: Path) -> None:
 def test_an_older_export_is_replaced_and_others_are_not(original: Path, spec: Path, blank_pictures: None) -> None:
     well("design", spec, "-o", "out")
     write("mine", "out/notes.txt")
-    well("design", spec, "-o", "out", "--no-report")
+    write("signed", "out/certificate.json.sig")
+    replaced = well("design", spec, "-o", "out", "--no-report", "--overwrite")
+    assert "note: out/certificate.json.sig no longer fits: sign certificate.json again" in flat(replaced.stderr)
     assert Path("out/notes.txt").read_text() == "mine"
     assert not Path("out/report.html").exists()
     well("verify", "out")
-    write("theirs", "theirs/report.html")
-    assert_wrong_usage({"design s.toml -o theirs": "not an export of mechdesign"})
-    well("design", spec, "-o", "theirs", "--no-report", "--force")
-    assert Path("theirs/report.html").read_text() == "theirs"
+    for name in ("report.html", "certificate.json", "channel.csv"):
+        write("theirs", f"theirs/{name}")
+        for more in ("", " --overwrite"):
+            says = f"theirs holds {name}, which does not belong to a design; choose another folder"
+            assert_wrong_usage({f"design s.toml -o theirs{more}": says})
+        Path("theirs", name).unlink()
+
+
+def test_the_same_design_is_not_solved_again(spec: Path, monkeypatch: pytest.MonkeyPatch, blank_pictures: None) -> None:
+    first = well("design", spec, "--no-report", "--json")
+    before = contents("s")
+    with monkeypatch.context() as patched:
+        patched.setattr("mechdesign.synthesis._design.synthesise", _never)
+        again = well("design", spec, "--no-report", "--json")
+        assert (json.loads(again.stdout), contents("s")) == (json.loads(first.stdout), before)
+        assert "s holds this design already: nothing is solved" in flat(again.stderr)
+        shown = well("design", spec).stdout
+        assert all(part in shown for part in ("A line", "cost (expected)", "mechdesign verify s"))
+        # Only the page was missing.
+        assert contents("s").keys() - before.keys() == {"report.html"}
+        assert contents("s")["channel.npz"] == before["channel.npz"]
+        well("verify", "s")
+        whole = contents("s")
+        changed = ("design s.toml --tolerance 0.5", "design s.toml --time-limit 9")
+        assert_wrong_usage(dict.fromkeys(changed, "s holds another design (A line), or one of other data, settings"))
+        monkeypatch.setattr("mechdesign.synthesis._folders.__version__", "0")
+        assert_wrong_usage({"design s.toml": "version"})
+        assert contents("s") == whole
+    well("design", spec, "--overwrite", "--no-report")
+    assert "report.html" not in contents("s")
+
+
+def test_a_changed_file_of_data_is_another_design() -> None:
+    write(SPECIFICATION.replace("counts = [4, 3, 2, 1]", 'csv = { path = "n.csv", column = "n" }'))
+    write("n\n4\n3\n2\n1\n", "n.csv")
+    well("design", "s.toml", "--no-report")
+    write("n\n4\n3\n2\n2\n", "n.csv")
+    assert_wrong_usage({"design s.toml --no-report": "s holds another design (A line), or one of other data"})
+    write("n\n4\n3\n2\n1\n", "n.csv")
+    assert "nothing is solved" in well("design", "s.toml", "--no-report").stderr
+
+
+def test_a_folder_never_replaces_what_the_specification_reads() -> None:
+    write(SPECIFICATION.replace("counts = [4, 3, 2, 1]", 'csv = { path = "out/channel.csv", column = "n" }'))
+    write(SPECIFICATION, "plain.toml")
+    well("design", "plain.toml", "-o", "out", "--no-report")
+    write("n\n4\n3\n2\n1\n", "out/channel.csv")
+    says = "out/channel.csv is the file of out/channel.csv, which must not be overwritten"
+    assert_wrong_usage({"design s.toml -o out --overwrite": says})
+    Path("out/s.toml").write_text(SPECIFICATION)
+    Path("out/channel.csv").unlink()
+    Path("out/channel.csv").symlink_to("s.toml")
+    assert_wrong_usage({"design out/s.toml -o out --overwrite": "is the file of SPEC.toml"})
 
 
 def test_each_specification_has_a_folder_of_its_own(spec: Path) -> None:
@@ -161,7 +210,7 @@ def test_wrong_specifications_are_told_before_their_folder_and_reach_no_solver(
             {
                 **{f"design {name}.toml -o full": says for name, (*_, says) in WRONG.items()},
                 "design s.toml -o full": "full",
-                "design s.toml --solver hihgs": "--solver: is not known; found 'hihgs'",
+                "design s.toml --tolerance 0": "--tolerance: must be positive",
                 "design s.toml --frobnicate": "No such option",
                 "design none.toml": "none.toml: cannot be opened",
                 "design below/other.v3.toml": "Did you mean below/other.v2.toml?",
@@ -172,7 +221,8 @@ def test_wrong_specifications_are_told_before_their_folder_and_reach_no_solver(
             }
         )
         patched.setattr("importlib.util.find_spec", lambda name: None)
-        assert_wrong_usage({"design s.toml --solver cvxpy": "pip install"})
+        write(f'{SPECIFICATION}[solver]\nname = "cvxpy"\n', "cvxpy.toml")
+        assert_wrong_usage({"design cvxpy.toml": "pip install"})
     for name, (table, _) in SOLVER.items():
         write(f"{SPECIFICATION}[solver]\n{table}\n", f"{name}.toml")
     assert_wrong_usage({f"design {name}.toml": says for name, (_, says) in SOLVER.items()})
@@ -218,22 +268,24 @@ def test_a_stopped_design_does_not_replace_a_finished_one(
 
     monkeypatch.setattr(module, "_run_attempts", stopped)
     before = contents(made)
-    result = run("design", "s.toml", "-o", made, "--no-report")
+    result = run("design", "s.toml", "-o", made, "--no-report", "--overwrite")
     assert (result.exit_code, "interrupted" in result.stderr) == (130, True)
     assert contents(made) == before
     assert md.verify(f"{made}-interrupted").holds
     assert run("design", "s.toml", "-o", "fresh", "--no-report").exit_code == 130
     assert md.verify("fresh").holds
+    assert_wrong_usage({"design s.toml -o fresh": "fresh holds another design"})
 
 
 def test_rays_that_stall_are_said_first_and_exit_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mechdesign.synthesis._rays.generation._MAX_ROUNDS", 1)
-    write(SPECIFICATION.replace('"metric"', '"threshold"\nradius = 100'), "stalling.toml")
-    stalling = run("design", "stalling.toml", "--rows", "rays", "--tolerance", "1e-3", "-o", "wide", "--no-report")
+    text = SPECIFICATION.replace('"metric"', '"threshold"\nradius = 100')
+    write(f'{text}[solver]\nrows = "rays"\n', "stalling.toml")
+    stalling = run("design", "stalling.toml", "--tolerance", "1e-3", "-o", "wide", "--no-report")
     assert stalling.exit_code == 3
     assert stalling.stderr.startswith("warning: rays stalled: the least cost lies between")
     well("verify", "wide")
-    near = well("design", "stalling.toml", "--rows", "rays", "--tolerance", "0.9", "-o", "close", "--no-report")
+    near = well("design", "stalling.toml", "--tolerance", "0.9", "-o", "close", "--no-report")
     assert near.stderr == ""
 
 

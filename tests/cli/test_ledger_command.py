@@ -116,11 +116,11 @@ def test_files_that_every_user_can_open_are_closed_by_the_next_charge() -> None:
 
 
 def test_no_ledger_lies_in_a_folder_that_may_be_published() -> None:
-    Path("out/below").mkdir(parents=True)
+    Path("out").mkdir()
     Path("in").symlink_to("out")
-    for path in ("out/l.json", "out/release.json", "out/below/l.json", "in/l.json"):
+    for path in ("out/l.json", "out/release.json", "in/l.json"):
         line = " ".join(write(path))
-        assert_wrong_usage({f"{line} -o out --force": "is the folder of the ledger"})
+        assert_wrong_usage({f"{line} -o out": "is the folder of the ledger"})
         assert contents("out") == {}, path
     well(*write("l.json"), "-o", "out/below")
 

@@ -46,7 +46,7 @@ def test_equal_times_are_in_the_order_of_the_rows(name: str) -> None:
     chains = []
     for order in (points, points[::-1]):
         write(order)
-        well("chain", "s.toml", "-o", "chain")
+        well("chain", "s.toml", "-o", "chain", "--overwrite")
         chains.append((Path("chain/forward.csv").read_text(), Path("chain/backward.csv").read_text()))
     assert chains[0] == chains[1]
     # A file that runs half forwards and half backwards leaves the order open.

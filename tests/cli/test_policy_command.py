@@ -63,7 +63,7 @@ def facts(text: str) -> dict[str, Any]:
 
 
 def designed(text: str, *arguments: object) -> dict[str, Any]:
-    return json.loads(well("design", write(text), "--json", "--no-report", *arguments).stdout)
+    return json.loads(well("design", write(text), "--json", "--no-report", "--overwrite", *arguments).stdout)
 
 
 def edges_of(folder: str) -> list[list[int]]:

@@ -53,7 +53,7 @@ def test_true_states_and_chains_are_their_owners_alone(umask: int) -> None:
     # Existing files keep their modes, and are named.
     Path("chain").chmod(0o755)
     Path("chain/forward.csv").chmod(0o644)
-    said = well("chain", "s.toml", "-o", "chain").stderr
+    said = well("chain", "s.toml", "-o", "chain", "--overwrite").stderr
     assert said.count("chmod 600 chain/forward.csv") == said.count("chmod") == 1
     assert modes("chain") == {0o644, 0o600}
     Path("in/mine/true.csv").chmod(0o644)

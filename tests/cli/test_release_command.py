@@ -322,8 +322,7 @@ def test_what_is_in_the_way_is_told_before_anything_is_charged() -> None:
     write(SPECIFICATION + LEDGER)
     for name in ("released.csv", "steps.json", "map.svg"):
         Path(name, name).mkdir(parents=True)
-        line = f"release s.toml t.csv -o {name} --overwrite"
-        assert_wrong_usage({line: name, f"{line} --force": name})
+        assert_wrong_usage({f"release s.toml t.csv -o {name} --overwrite": name})
     Path("other").symlink_to("nowhere/at/all")
     for more in ("-o other", "-o public --truth other", f"-o {'x' * 300}", "-o s.toml"):
         assert run("release", "s.toml", "t.csv", *more.split()).exit_code == 2
@@ -334,9 +333,9 @@ def test_other_files_are_left_alone() -> None:
     write()
     write_file("mine", "released/thesis.tex")
     says = "holds thesis.tex, which does not belong to a released trace"
-    assert_wrong_usage({"release s.toml t.csv": says})
-    well("release", "s.toml", "t.csv", "--force")
-    assert Path("released/thesis.tex").read_text() == "mine"
+    assert_wrong_usage({"release s.toml t.csv": says, "release s.toml t.csv --overwrite": says})
+    write_file("mine", "page/report.html")
+    assert_wrong_usage({"release s.toml t.csv -o page": "holds report.html, which does not belong"})
     # What a killed run leaves is no hindrance.
     write_file("step", "out/.released.csv.0123abcd.partial")
     well("release", "s.toml", "t.csv", "-o", "out")

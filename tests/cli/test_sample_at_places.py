@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import os
+from functools import partialmethod
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli_examples import assert_wrong_usage, contents, flat, run, well, write
 
 import mechdesign as md
-from mechdesign.cli._places import locate_secrets
+from mechdesign.cli._places import _pair, find_option, locate_secrets
 from mechdesign.errors import ExportError, InputError
+from mechdesign.model._answers import answers
 from mechdesign.synthesis._folders import check_no_input
 
 GRID = "grid = { columns = 4, rows = 3, south = 35.6, north = 35.8, west = 139.6, east = 139.9 }"
@@ -55,17 +58,16 @@ def city(designs: Path) -> Path:
 # --- secrets ---
 
 
-def test_samples_are_those_of_the_channel(made: Path) -> None:
-    drawn = well("sample", made, "--secret", "pub", "--size", 200, "--seed", 7).stdout.splitlines()
+def test_samples_are_those_of_the_channel(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     channel = md.Channel.load(made)
-    expected = channel.sample("pub", 200, 7)
+    monkeypatch.setattr(md.Channel, "sample", partialmethod(md.Channel.sample, rng=7))
+    expected = channel.sample("pub", 200)
+    drawn = well("sample", made, "--secret", "pub", "--size", 200).stdout.splitlines()
     assert drawn == [channel.observables[index] for index in expected]
-    table = well("sample", made, "--secret", 2, "--size", 200, "--seed", 7, "--csv").stdout
-    rows = list(csv.DictReader(table.splitlines()))
+    well("sample", made, "--secret", 2, "--size", 200, "-o", "drawn.csv")
+    rows = list(csv.DictReader(Path("drawn.csv").read_text().splitlines()))
     assert [int(row["observable_index"]) for row in rows] == expected.tolist()
     assert [row["observable"] for row in rows] == drawn
-    rehearsed = well("sample", made, "--secret", "home", "--seed", 1).stderr
-    assert "rehearsal; never publish them" in flat(rehearsed)
     drawn_for_real = well("sample", made, "--secret", "home")
     assert (drawn_for_real.stdout.strip() in channel.observables, drawn_for_real.stderr) == (True, "")
     assert well("sample", made, "--secret", "home", "--size", 0).stdout == ""
@@ -84,14 +86,54 @@ def test_numbers_that_are_labels_are_no_indices() -> None:
 # --- places ---
 
 
-def test_an_answer_for_a_place_is_a_place(city: Path) -> None:
-    result = well("sample", city, "--at", "35.68,139.75", "-n", 20, "--seed", 5)
-    drawn = result.stdout.splitlines()
+def test_an_answer_for_a_place_is_a_place(city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(md.Channel, "sample", partialmethod(md.Channel.sample, rng=5))
+    drawn = well("sample", city, "--at", "35.68,139.75", "-n", 20).stdout.splitlines()
     domain = md.Domain.geographic_grid(4, 3, 35.6, 35.8, 139.6, 139.9)
-    expected = domain.coordinates[md.Channel.load(city).sample(domain.cell_of(35.68, 139.75), (20,), 5)]
+    expected = domain.coordinates[md.Channel.load(city).sample([domain.cell_of(35.68, 139.75)] * 20)]
     assert [[float(part) for part in line.split(",")] for line in drawn] == expected.tolist()
-    (row,) = csv.DictReader(well("sample", city, "--at", "35.68,139.75", "--csv").stdout.splitlines())
+    well("sample", city, "--at", "35.68,139.75", "-o", "drawn.csv")
+    (row,) = csv.DictReader(Path("drawn.csv").read_text().splitlines())
     assert list(row) == ["observable_index", "observable", "latitude", "longitude"]
+
+
+COLLIDING = [[1.0000001, 2], [1.0000002, 2], [1234567.25, 2], [1234567.5, 2], [0.1 + 0.2, 1e-9], [-0.0, 1e-9]]
+PLACES = {
+    "a fine grid": md.Domain.geographic_grid(40, 30, 35.6, 35.6009, 139.7, 139.7012),
+    "a grid across 180 degrees": md.Domain.geographic_grid(7, 3, -18.3, -16.1, 177.3, 182.9),
+    "a grid in the plane": md.Domain.grid(7, 9, 1e-7, 3e9),
+    "some cells": md.Domain.grid(5, 4, 1.0, 1.0).part([0, 3, 7, 19]),
+    "anchors": md.Domain.anchors(4, 7, 1.0, 0.7),
+    "points": md.Domain.from_points(COLLIDING),
+    "points on the Earth": md.Domain.from_coordinates([40.73000004, 40.73000005, -33.9], [-73.98, -73.98, 151.2]),
+    "labels": md.Domain.from_labels(["a", "b"]),
+}
+
+
+def test_coordinates_that_a_command_suggests_find_the_same_place_again() -> None:
+    for name, domain in PLACES.items():
+        for index in range(domain.size):
+            option, text = find_option(domain, index).split()
+            assert option == ("--secret" if name == "labels" else "--at"), name
+            if option == "--at":
+                found, _ = locate_secrets(domain, _pair(None, None, text), None)
+                assert found.tolist() == [index], (name, text)
+    # Six digits, or as many as find the place.
+    assert find_option(md.Domain.grid(3, 1, 1.0, 1.0), 0) == "--at 0.166667,0.5"
+    assert find_option(PLACES["points"], 3) == "--at 1234567.5,2"
+    # Of two secrets at one place, no coordinates find the second.
+    twice = md.Domain.from_points([[0, 0], [1, 1], [1, 1]])
+    assert [find_option(twice, index) for index in range(3)] == ["--at 0,0", "--at 1,1", "--secret 2"]
+    assert find_option(None, 3) == "--secret 3"
+
+
+def test_the_coordinates_of_an_answer_find_it_again() -> None:
+    for domain in PLACES.values():
+        if domain.lattice is None and domain.points.shape[1] == 2:
+            channel = md.Channel(np.eye(domain.size, dtype=np.int64) << 62)
+            for index, place in enumerate(answers(channel, domain, np.arange(domain.size)).place.tolist()):
+                found, _ = locate_secrets(domain, _pair(None, None, ",".join(map(repr, place))), None)
+                assert found.tolist() == [index]
 
 
 def test_a_file_of_places_becomes_a_file_of_answers(city: Path) -> None:
@@ -102,8 +144,6 @@ def test_a_file_of_places_becomes_a_file_of_answers(city: Path) -> None:
     assert [row["row"] for row in rows] == ["0", "0", "1", "1"]
     # What was read, true places and users among them, is not written.
     assert list(rows[0]) == ["row", "observable_index", "observable", "latitude", "longitude"]
-    seeded = [well("sample", city, "--input", "p.csv", "--seed", 1).stdout for _ in range(2)]
-    assert seeded[0] == seeded[1]
 
 
 def test_the_largest_number_of_answers_for_one_place_is_said_on_the_console_alone(city: Path) -> None:
@@ -166,13 +206,10 @@ def test_a_cell_that_is_no_secret_is_refused(designs: Path) -> None:
 
 def test_the_reach_of_places(designs: Path) -> None:
     # Between nearest neighbours there are 1.11 km and 2.22 km; the place is 3.34 km from the last one.
-    for reach, code in ((None, 2), ("3.3km", 2), ("3.4km", 0), ("3.4 km", 0), ("3.4", 0), ("1e3km", 0)):
-        found = run("sample", designs / "points", "--at", "35.66,139.6", *(() if reach is None else ("--reach", reach)))
-        assert (reach, found.exit_code) == (reach, code)
+    assert run("sample", designs / "points", "--at", "35.66,139.6").exit_code == 2
+    well("sample", designs / "points", "--at", "35.66,139.6", "--outside", "nearest")
     well("sample", designs / "points", "--at", "35.65,139.6")
-    # Places that do not lie apart have no reach of their own.
-    for reach, code in (("0,1", 0), ("0,1.001", 2)):
-        assert run("sample", designs / "one", "--at", reach, "--reach", "1km").exit_code == code
+    # Places that do not lie apart have no reach.
     well("sample", designs / "one", "--at", "0,9", "--outside", "nearest")
 
 
@@ -188,7 +225,7 @@ def test_wrong_usage(designs: Path, made: Path, monkeypatch: pytest.MonkeyPatch)
     write("latitude;longitude\n35.7;139.7\n", "semicolons.csv")
     write("lat,lon\n35.7,139.7\n", "short.csv")
     labels = "a label such as home, work, pub, or an index from 0 to 3"
-    reach = "must be within 2.224 km of a place of the domain. Leave it out, give a larger --reach"
+    reach = "within 2.224 km of a place of the domain. Leave it out, or take the nearest place with --outside nearest"
     assert_wrong_usage(
         {
             **{f"sample made --secret {secret}": labels for secret in ("cinema", "4", "-1", "1.0", "''")},
@@ -209,15 +246,7 @@ def test_wrong_usage(designs: Path, made: Path, monkeypatch: pytest.MonkeyPatch)
             "sample grid --input far.csv": "line 2: is not accepted: latitude and longitude look interchanged",
             "sample grid --at 35.7,139.7 -o none/out.csv": "none",
             "sample points --at 35.66,139.6": reach,
-            "sample points --at 35.6,139.6 --reach 2mi": "in another unit; found '2mi'; must be in km",
-            "sample points --at 35.6,139.6 --reach far": "'far' is not a distance such as 2km",
-            "sample points --at 35.6,139.6 --reach -1km": "'-1km' is not a distance such as 2km",
-            "sample points --at 35.6,139.6 --reach 1e999km": "'1e999km' is not a distance such as 2km",
-            "sample points --secret a --reach 2km": "--reach goes with --at and --input",
-            "sample grid --at 35.7,139.7 --reach 2km": "--reach: does not apply to this domain",
-            "sample support --at 35.61,139.61 --reach 2km": "--reach: does not apply to this domain",
-            "sample anchors --at 35.7,139.7 --reach 2km": "--reach: does not apply to this domain",
-            "sample one --at 0,0": "has no default because all places of the domain coincide",
+            "sample one --at 0,0": "--at: cannot be matched, because all places of the domain coincide. Take the",
         }
     )
     with pytest.raises(InputError, match=r"--at: gives a place, but .* Give the secret with --secret"):

@@ -76,7 +76,7 @@ def hostile(written: Path, unchecked: None) -> Path:
 
 COMMANDS = [
     ("verify", "{}"), ("inspect", "{}"), ("compare", "{}", "{}"), ("audit", "{}"), ("attack", "{}"),
-    ("sample", "{}", "--secret", "0", "-n", "20"), ("sample", "{}", "--at", "0,0", "--csv"),
+    ("sample", "{}", "--secret", "0", "-n", "20"), ("sample", "{}", "--at", "0,0"),
     ("sample", "{}", "--secret", BAD), ("verify", BAD), (BAD,), ("design", f"--{BAD}"), ("examples", BAD),
 ]  # fmt: skip
 
@@ -213,8 +213,9 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
     row = Row("k", State.DONE, {"message": "=1+1", "cost": -0.5, "=x": "'a"})
     write_table(tmp_path, [row], ["message", "cost", "=x"])
     assert read_table(tmp_path / "results.csv") == [{"message": "=1+1", "cost": "-0.5", "=x": "'a"}]
-    sampled = run("sample", tmp_path / "city", "--secret", "0", "-n", "60", "--csv").stdout
-    assert {row["observable"] for row in csv.DictReader(sampled.splitlines())} <= set(first[1:])
+    run("sample", tmp_path / "city", "--secret", "0", "-n", "60", "-o", tmp_path / "drawn.csv")
+    drawn = csv.DictReader((tmp_path / "drawn.csv").read_text().splitlines())
+    assert {row["observable"] for row in drawn} <= set(first[1:])
 
 
 def test_releases_from_tables_keep_their_labels(tmp_path: Path, blank_pictures: None) -> None:

@@ -25,7 +25,7 @@ def chain(header: str, rows: list[str], *options: str) -> tuple[str, str, str]:
     """Return the matrix that is counted in a table, and what `init` and `chain` say."""
     write("\n".join([header, *rows, ""]), "points.csv")
     made = well("init", "points.csv", "--cells", 9, "-o", "points.toml", "--overwrite", *options)
-    found = well("chain", "points.toml")
+    found = well("chain", "points.toml", "--overwrite")
     return Path("chain/forward.csv").read_text(encoding="utf-8"), flat(made.stderr), flat(found.stderr)
 
 

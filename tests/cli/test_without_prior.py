@@ -268,7 +268,6 @@ def test_wrong_usage(folder: Path, exported: Path) -> None:
             f"chain {folder.parent}/s.toml -o target": another,
         }
     )
-    assert "--force" not in run("export", folder, "--without-prior", "-o", "target").stderr
     assert contents(folder) == before
     # A folder of the same kind is replaced.
     say("export", folder, "--without-prior", "-o", "p")

@@ -442,7 +442,7 @@ def test_sample_at_answers_for_raw_coordinates():
 
 def test_the_command_samples_at_coordinates(tmp_path, exported):
     run = CliRunner().invoke
-    found = run(main, ["sample", str(exported), "--at", "3.21,2.56", "--size", "3", "--seed", "1"])
+    found = run(main, ["sample", str(exported), "--at", "3.21,2.56", "--size", "3"])
     assert found.exit_code == 0, found.output
     assert len(found.stdout.splitlines()) == 3
     (tmp_path / "places.csv").write_text("x,y\n0.5,0.5\n9,9\n")

@@ -194,11 +194,11 @@ def test_folders_are_looked_at_before_anything_is_drawn(design, table, trace, tm
         with pytest.raises(ExportError, match="is not a folder"):
             md.save(value, tmp_path / "file")
     md.save(design, tmp_path / "set", report=False)
-    with pytest.raises(ExportError, match="another specification"):
+    with pytest.raises(ExportError, match="holds another design"):
         md.save(replace(design, origin=Origin("other")), tmp_path / "set", overwrite=False)
 
 
-def test_nothing_is_written_into_the_folder_of_another_kind_even_by_force(design, table, trace, tmp_path):
+def test_nothing_is_written_into_the_folder_of_another_kind(design, table, trace, tmp_path):
     values = {"design": design, "table": table, "trace": trace}
     for name, value in values.items():
         md.save(value, tmp_path / name, report=False)
@@ -207,7 +207,7 @@ def test_nothing_is_written_into_the_folder_of_another_kind_even_by_force(design
         for other in values.keys() - {name}:
             before = contents(tmp_path / other)
             with pytest.raises(ExportError, match="of a design or of another release; choose another folder"):
-                md.save(value, tmp_path / other, report=False, force=True)
+                md.save(value, tmp_path / other, report=False)
             assert contents(tmp_path / other) == before
 
 
@@ -222,8 +222,8 @@ def test_a_design_is_not_written_into_a_release(design, table, trace, tmp_path, 
         for options in ({}, {"overwrite": False}, {"prior": False}, {"report": False}):
             with pytest.raises(ExportError, match="choose another folder"):
                 md.save(design, folder, **options)
-        with pytest.raises(ExportError, match="choose another folder for the design"):
-            check_target(folder, force=True)
+        with pytest.raises(ExportError, match="choose another folder for a design"):
+            check_target(folder)
         assert contents(folder) == before
 
 
@@ -248,9 +248,9 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(design, trac
     rows += [row("value", wrong, "has no files") for wrong in (design.problem, design.channel, type(design), [design])]
     rows += [row("folder", design, place=wrong) for wrong in (None, 3, b"x", ["x"])]
     rows += [row("folder", value, "is empty", place="") for value in (design, trace, table)]
-    rows.append(row("prior", trace, "a ReleasedTrace takes channels, force and overwrite", prior=False))
-    for value, own in ((design, "prior"), (trace, "channels force"), (table, "force"), (table.release, "force")):
-        for name, other in (("prior", False), ("channels", True), ("force", True)):
+    rows.append(row("prior", trace, "does not apply to a ReleasedTrace", prior=False))
+    for value, own in ((design, "prior"), (trace, "channels"), (table, ""), (table.release, "")):
+        for name, other in (("prior", False), ("channels", True)):
             if name not in own:
                 rows.append(row(name, value, "does not apply to a", **{name: other}))
             rows.append(row(name, value, "is not a truth value", **{name: "no"}))

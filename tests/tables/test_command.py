@@ -79,7 +79,7 @@ def test_a_second_release_into_a_folder_is_refused_before_the_ledger_is_charged(
     arguments = (*write(more='ledger = { path = "l.json", epsilon = 3 }\n'), "--no-report")
     assert run(*arguments).exit_code == 0
     before = Path("released/answers.csv").read_bytes()
-    for more in ((), ("--seed", 1), ("--force",)):
+    for more in ((), ("--seed", 1)):
         refused = run(*arguments, *more)
         assert refused.exit_code == 2
         assert "released holds a release, and both releases add up" in said(refused)
@@ -128,7 +128,7 @@ def test_the_table_is_never_overwritten():
         Path(table).rename(f"{name}/{name}")
         Path(f"{name}.link").symlink_to(f"{name}/{name}")
         for records in (f"{name}/{name}", f"{name}.link"):
-            refused = run(spec, records, "-o", name, "--overwrite", "--force")
+            refused = run(spec, records, "-o", name, "--overwrite")
             assert refused.exit_code == 2
             assert "is the file of TABLE.csv, which must not be overwritten" in said(refused)
         assert Path(f"{name}/{name}").read_text() == TABLE
@@ -202,11 +202,11 @@ def test_rehearsals_and_wrong_input_are_not_charged():
     Path("t.csv").write_text(TABLE)
     Path("full").mkdir()
     Path("full/other.txt").write_text("mine")
-    refused = run(*arguments, "-o", "full")
+    refused = run(*arguments, "-o", "full", "--overwrite")
     assert refused.exit_code == 2
     assert "holds other.txt" in said(refused)
     assert not Path("l.json").exists()
-    assert run(*arguments, "-o", "full", "--force").exit_code == 0
+    assert run(*arguments, "-o", "new").exit_code == 0
     assert len(md.Ledger(path="l.json").entries) == 1
 
 

@@ -190,7 +190,6 @@ def test_folders(tmp_path):
     (folder / "mine.txt").write_text("mine")
     with pytest.raises(ExportError, match=r"mine\.txt"):
         md.save(published("histogram"), folder, report=False)
-    md.save(published("histogram"), folder, force=True, report=False)
     assert (folder / "mine.txt").read_text() == "mine"
     (tmp_path / "file").write_text("")
     with pytest.raises(ExportError, match="is not a folder"):
