@@ -22,7 +22,6 @@ from mechdesign.base._errors import MissingDependencyError as MissingDependencyE
 from mechdesign.base._errors import OutsideWarning as OutsideWarning
 from mechdesign.base._errors import ReportError as ReportError
 from mechdesign.base._errors import RevealedWarning as RevealedWarning
-from mechdesign.base._errors import SerialWarning as SerialWarning
 from mechdesign.base._errors import SmoothedChainWarning as SmoothedChainWarning
 from mechdesign.base._errors import SolverError as SolverError
 from mechdesign.base._errors import SolverInterruptedError as SolverInterruptedError

@@ -361,10 +361,6 @@ class ExposedFileWarning(MechdesignWarning):
     """Other users can read a private file, such as an old ledger or a private key; its mode is kept."""
 
 
-class SerialWarning(MechdesignWarning):
-    """This machine cannot run several processes; the rows of a sweep are solved one after the other."""
-
-
 class Shown(str):
     """A text that an error shows without quotes.
 

@@ -211,19 +211,6 @@ def describe_trace(found: ReleasedTrace) -> Rows:
     ]
 
 
-def describe_sweep(keys: Sequence[str], note: str = "") -> Rows:
-    """Return the rows on a sweep over the given keys of a specification; `note` is a sentence on private data."""
-    return [
-        (_UNIT, "the secret behind one answer of one design; each folder of a design has its own report"),
-        (_PARAMETERS, f"one for each row. They differ in {', '.join(keys)}; δ = 0 for every bound on pairs"),
-        (_TRUST, _LOCAL),
-        (_COMPOSITION, "each row is about one answer of one design. Answers of several designs add up"),
-        (_SIDE_CHANNELS, _EXACT_SAMPLING),
-        (_COLLECTION, f"{note[0].lower()}{note[1:]}" if note else "see the reports of the designs"),
-        (_NOT_COVERED, "the choice of a design: it may depend on data, and has no ε"),
-    ]
-
-
 def describe_benchmark(families: Mapping[str, str], counted: Sequence[str]) -> Rows:
     """Return the rows on a benchmark of solvers.
 

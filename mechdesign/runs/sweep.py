@@ -1,93 +1,78 @@
-"""Run a sweep: solve the missing designs of its folder, on one machine or on a cluster."""
+"""Sweeps: a certified design for each combination of listed values; the folders of the designs are the record."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from mechdesign.base import _lazy
-from mechdesign.base._check import as_integer
-from mechdesign.base._errors import ExportError, InputError, MechdesignError
-from mechdesign.certify import _bundle as bundle
-from mechdesign.runs._engines import (
-    TaskOutcome,
-    check_workers,
-    connect,
-    count_processes,
-    in_processes,
-    in_this_process,
-    make_interrupted_row,
-    on_cluster,
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._atomic import make_folder, write_file
+from mechdesign.base._check import as_integer, as_path, as_truth, require_kind
+from mechdesign.base._errors import (
+    BracketWarning,
+    ClusterError,
+    ExportError,
+    InputError,
+    MechdesignError,
+    MetricWarning,
+    MissingDependencyError,
+    ReportError,
+    RevealedWarning,
+    SolverError,
+    SolverInterruptedError,
+    StateError,
 )
-from mechdesign.runs._store import Row, State, Store
-from mechdesign.runs._tasks import Sweep, Task, parse, prepare, read
-from mechdesign.synthesis._folders import check_writable
+from mechdesign.base._machine import count_processors
+from mechdesign.base._version import __version__
+from mechdesign.base._warnings import suppress_warnings
+from mechdesign.certify._texts import csv_text
+from mechdesign.runs._points import Point, Sweep, Value, cell, parse, points, read
+from mechdesign.runs._records import (
+    FIGURE,
+    RESULTS,
+    Record,
+    Wanted,
+    claiming,
+    describe_claim,
+    is_part,
+    read_record,
+    write_design,
+    write_failure,
+)
+from mechdesign.solve._blas import blas_threads
+from mechdesign.solve._contract import Status
+from mechdesign.specification._origin import data_files, file_digest, to_json
+from mechdesign.specification._specification import from_tables
+from mechdesign.synthesis._bundle import encode
+from mechdesign.synthesis._folders import check_folder
+from mechdesign.synthesis._result import SolveSummary
 
-__all__ = ["Moment", "Result", "Sweep", "parse", "read", "run"]
+__all__ = ["Point", "Sweep", "parse", "points", "read", "run"]
 __dir__ = _lazy.listing(__all__)
 
+Row = Mapping[str, Value]
 
-@dataclass(frozen=True)
-class Moment:
-    """The progress of a sweep.
-
-    Attributes:
-        rows: Number of requested rows.
-        done: Number of rows that are finished in any state, by this run or an earlier run.
-        failed: Number of failed rows among the finished rows.
-        seconds: Time since this run began.
-        rate: Rows per second in this run, 0 before its first row.
-        left: Estimated seconds for the remaining rows, or None before the first row.
-
-    Example:
-        >>> Moment(rows=10, done=5, failed=0, seconds=2.0, rate=2.5, left=2.0).left
-        2.0
-    """
-
-    rows: int
-    done: int
-    failed: int
-    seconds: float
-    rate: float
-    left: float | None
-
-
-@dataclass(frozen=True)
-class Result:
-    """The contents of the folder of a sweep.
-
-    Attributes:
-        folder: The folder.
-        rows: The existing rows, in the order of the request.
-        columns: The columns of the table.
-        asked: Number of requested rows.
-        interrupted: Whether Ctrl-C ended the run.
-
-    Example:
-        >>> Result(Path("designs"), (), ("epsilon", "cost"), asked=3, interrupted=False).asked
-        3
-    """
-
-    folder: Path
-    rows: tuple[Row, ...]
-    columns: tuple[str, ...]
-    asked: int
-    interrupted: bool
-
-    def count(self, state: State) -> int:
-        """Return the number of rows in a state.
-
-        Args:
-            state: A state of rows.
-
-        Returns:
-            The number of rows.
-        """
-        return sum(row.state is state for row in self.rows)
+_PART = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
+_PARTS = 'a part such as "3/16", from "1/16" to "16/16"'
+_ADDRESS = 'the address of a Dask scheduler, such as "tcp://127.0.0.1:8786"'
+_JOBLIB_LIMIT = "LOKY_MAX_CPU_COUNT"
+_ANSWER_TIMEOUT_S = 5.0
+# Packages whose versions must be the same everywhere.
+_PACKAGES = ("mechdesign", "numpy", "scipy", "highspy")
+# Errors of joblib and of Dask that say that a process was killed.
+_KILLED = ("TerminatedWorkerError", "KilledWorker")
+_KILLED_REASON = "a process was killed while this design or another one was made, possibly for lack of memory"
+_LAST_COLUMNS = ("revealed", "solver", "solve_seconds", "iterations", "message", "channel")
 
 
 def run(
@@ -96,14 +81,18 @@ def run(
     *,
     jobs: int | None = None,
     dask: str | None = None,
-    resume: bool = False,
-    progress: Callable[[Moment], None] | None = None,
-) -> Result:
-    """Solve the designs of a sweep, and write a table, a page and the certified channels into a folder.
+    part: str | None = None,
+    retry: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Row, ...]:
+    """Make the missing designs of a sweep, each in a folder of its own, and write a table and a figure of all.
 
-    Results do not depend on the engine. Each design uses one thread, unless ``[solver]`` sets another number, and its
-    row is written when it is done. A failed row does not stop the others. After Ctrl-C or a crash finished rows remain,
-    and ``resume=True`` runs the others.
+    The folder of a point has the name of the point. It holds a certified bundle, or ``failed.json`` with the reason.
+    A point is done if its bundle has the same specification, the same digests of data files and the same version of
+    this package. After Ctrl-C or a crash the next call makes the other points, and so it does after values were added.
+
+    Results do not depend on the number of processes. Each design uses one thread, unless ``[solver]`` sets another
+    number. Any number of calls may share a folder: each point is made by one of them.
 
     Args:
         spec: A specification with a ``[sweep]`` table: the path of a file, or the result of `read` or `parse`.
@@ -112,150 +101,359 @@ def run(
             means this process.
         dask: Address of the scheduler of a Dask cluster, which is used instead of local processes. The workers need the
             same versions of the package and its solvers, and the data at the same path.
-        resume: Whether the folder may already contain rows of this sweep.
-        progress: Function that is called with a `Moment` at the start and after each row.
+        part: Make only a part of the points, such as "3/16", and no table: the third of each sixteen points.
+        retry: Whether to try failed points again, and points that a process of another host claimed. Nobody can ask
+            whether such a process still runs, so no other call may be at work.
+        progress: Function that is called with the number of finished points and the number of all, at the start and
+            after each point.
 
     Returns:
-        The rows, finished or not.
+        The rows of the table: a mapping of columns to values for each point, in order. The status of a row is "done",
+        "censored" if a time limit ended the search, "failed", or "missing" if another call is still at work.
 
     Raises:
-        SpecificationError: If a key or a value of any row is invalid; nothing has been run.
-        StateError: If the folder contains another sweep, another version or other files, or contains rows and
-            `resume` is false, or the data changed during the run.
-        InputError: If `dask` does not answer, or one of its workers has another version, or ``LOKY_MAX_CPU_COUNT`` is
-            not a positive integer.
+        SpecificationError: If a key or a value of any point is invalid; nothing has been run.
+        StateError: If the folder holds another design of a point, or data changed during the run.
+        InputError: If `dask` does not answer or one of its workers has other versions, or an argument is wrong.
         ClusterError: If the cluster was lost.
-        ExportError: If a row cannot be written, for example on a full disk; earlier rows are kept.
+        SolverError: If a process was killed; its points have failed, and other points are kept.
+        ExportError: If the folder holds other files, or a file cannot be written; finished points are kept.
         MissingDependencyError: If the package of the cluster is not installed; nothing has been run.
 
     Example:
         >>> run("sweep.toml", "designs")  # doctest: +SKIP
     """
     sweep = spec if isinstance(spec, Sweep) else read(spec)
-    if jobs is not None:
-        jobs = as_integer(jobs, "jobs", 1)
-        if dask is not None:
-            raise InputError("jobs", "cannot be combined with a Dask cluster", value=jobs)
-    from mechdesign.runs._sweep_page import write_report
-
-    # joblib rejects an invalid limit even if `jobs` is given.
-    most = 1 if jobs == 1 or dask is not None else count_processes()
-    processes = jobs or most
-    request, tasks = prepare(sweep)
-    check_writable(Path(folder))
-    with contextlib.ExitStack() as stack:
-        client = stack.enter_context(connect(dask)) if dask is not None else None
-        if client is not None:
-            check_workers(client, tasks.values())
-        store = Store(folder, request, resume=resume)
-        missing = [tasks[key] for key in store.missing()]
-        with _Claims(store) as claims:
-            if client is not None:
-                outcomes = on_cluster(client, claims.take(missing))
-            elif (count := min(processes, len(missing))) > 1:
-                outcomes = in_processes(claims.take(missing), count)
-            else:
-                outcomes = in_this_process(claims.take(missing))
-            stopped = _collect(store, claims, outcomes, _Clock(store, progress))
-        store.tabulate()
-        rows, columns = tuple(store.rows()), tuple(store.request.columns)
-        write_report(store.folder, sweep, rows, columns)
-        return Result(store.folder, rows, columns, len(sweep), stopped)
-
-
-class _Claims:
-    """Rows that this run has claimed, so that no other run solves them at the same time."""
-
-    def __init__(self, store: Store) -> None:
-        self.under_way: dict[str, Task] = {}
-        self._store = store
-        self._held: dict[str, contextlib.ExitStack] = {}
-
-    def __enter__(self) -> _Claims:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for key in [*self._held]:
-            self.release(key)
-
-    def take(self, tasks: list[Task]) -> Iterator[Task]:
-        """Yield the tasks that no other process has claimed, each when it is requested."""
-        for task in tasks:
-            held = contextlib.ExitStack()
-            if not held.enter_context(self._store.claim(task.key)):
-                held.close()
-                continue
-            self._held[task.key] = held
-            self.under_way[task.key] = task
-            yield task
-
-    def release(self, key: str) -> None:
-        """Release a row, finished or not."""
-        self.under_way.pop(key, None)
-        self._held.pop(key).close()
-
-
-class _Clock:
-    """A counter of finished rows that reports the progress."""
-
-    def __init__(self, store: Store, progress: Callable[[Moment], None] | None) -> None:
-        states = [row.state for row in store.rows() if row.state.final]
-        self._rows = len(store.request.descriptions)
-        self._before = self._done = len(states)
-        self._failed = states.count(State.FAILED)
-        self._started = time.perf_counter()
-        self._progress = progress
-        self._report()
-
-    def count(self, row: Row) -> None:
-        self._done += row.state.final
-        self._failed += row.state is State.FAILED
-        self._report()
-
-    def _report(self) -> None:
-        if self._progress is None:
-            return
-        seconds = time.perf_counter() - self._started
-        rate = (self._done - self._before) / seconds
-        left = (self._rows - self._done) / rate if rate else None
-        self._progress(Moment(self._rows, self._done, self._failed, seconds, rate, left))
-
-
-def _collect(store: Store, claims: _Claims, outcomes: Iterator[TaskOutcome], clock: _Clock) -> bool:
-    """Write each outcome when it arrives; return whether Ctrl-C ended the run."""
-    try:
-        for outcome in outcomes:
-            _write(store, outcome)
-            claims.release(outcome.row.identity)
-            clock.count(outcome.row)
-            if outcome.row.state is State.INTERRUPTED:
-                # The solver ran in this process and has handled Ctrl-C.
-                return True
-    except KeyboardInterrupt:
-        for task in [*claims.under_way.values()]:
-            # A row that was being written at the interruption is kept if it is complete.
-            row = store.row(task.key)
-            if row is None or not row.state.final:
-                store.write(make_interrupted_row(task))
-        return True
-    except MechdesignError:
-        with contextlib.suppress(ExportError):
-            store.tabulate()
-        raise
-    finally:
-        close = getattr(outcomes, "close", None)
-        if close is not None:
-            close()
-    return False
-
-
-def _write(store: Store, outcome: TaskOutcome) -> None:
-    """Write the channel, then the row: if a row exists, its channel is complete."""
-    if outcome.files:
-        folder = store.folder / str(outcome.row.values["channel"])
+    target, again = Path(as_path(folder, "folder")), as_truth(retry, "retry")
+    count, (first, step) = _count_processes(jobs, dask), _parse_part(part)
+    asked = points(sweep)
+    check_folder(target, is_part, "a sweep")
+    tasks = _plan(asked, target)
+    mine = tasks[first::step]
+    known = {task.point.name: read_record(task.folder, task.wanted) for task in mine}
+    missing = [task for task in mine if (found := known[task.point.name]) is None or (again and found.reason)]
+    done = len(mine) - len(missing)
+    say = progress or (lambda done, total: None)
+    say(done, len(mine))
+    with _engine(min(count, len(missing)), dask if missing else None) as solve_all:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ExportError(f"{folder} cannot be made: {error.strerror or error}") from error
-        bundle.write(folder, outcome.files)
-    store.write(outcome.row)
+            with contextlib.closing(_make(missing, solve_all, again)) as made:
+                for task, record in made:
+                    known[task.point.name] = record
+                    done += 1
+                    say(done, len(mine))
+        finally:
+            # Other calls may have made some of the points meanwhile.
+            known |= {
+                task.point.name: read_record(task.folder, task.wanted) for task in mine if not known[task.point.name]
+            }
+            rows = tuple(_row(task, known[task.point.name]) for task in mine)
+            if part is None and any(known.values()):
+                _write_table(target, sweep, asked, rows)
+    if part is None:
+        _draw(target, sweep, rows)
+    return rows
+
+
+def _count_processes(jobs: int | None, dask: str | None) -> int:
+    """Return the number of processes of this machine."""
+    if dask is not None:
+        require_kind(dask, str, "dask", _ADDRESS)
+        if jobs is not None:
+            raise InputError("jobs", "cannot be combined with a Dask cluster", value=jobs)
+        return 1
+    most = os.environ.get(_JOBLIB_LIMIT)
+    if most is not None and not re.fullmatch("0*[1-9][0-9]*", most, re.ASCII):
+        remedy = "unset this environment variable"
+        raise InputError(
+            _JOBLIB_LIMIT, "is not a number of processes", value=most, bound="an integer >= 1", remedy=remedy
+        )
+    return count_processors() if jobs is None else as_integer(jobs, "jobs", 1)
+
+
+def _parse_part(part: str | None) -> tuple[int, int]:
+    """Return the first point of a part, and the step to its next point."""
+    if part is None:
+        return 0, 1
+    require_kind(part, str, "part", _PARTS)
+    found = _PART.fullmatch(part)
+    if found is None or int(found[1]) > int(found[2]):
+        raise InputError("part", "is not a part", value=part, bound=_PARTS)
+    return int(found[1]) - 1, int(found[2])
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A point, the folder of its record, and what the record must say."""
+
+    point: Point
+    folder: Path
+    wanted: Wanted
+
+
+def _plan(asked: Sequence[Point], target: Path) -> list[_Task]:
+    """Return the task of each point; each data file is read once."""
+    digests: dict[str, str] = {}
+    tasks = []
+    for point in asked:
+        tables, base = point.specification.tables, point.specification.folder
+        names = data_files(tables)
+        for name in names:
+            if name not in digests:
+                digests[name] = file_digest(base / name)
+        wanted = Wanted(to_json(tables), {name: digests[name] for name in names})
+        tasks.append(_Task(point, target / point.name, wanted))
+    return tasks
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """The outcome of a task, from any process: the files of a bundle and its record, or no files."""
+
+    task: _Task
+    files: Mapping[str, bytes]
+    record: Record
+
+
+_SolveAll = Callable[[Iterator[_Task]], Iterator[_Outcome]]
+
+
+def _make(missing: Sequence[_Task], solve_all: _SolveAll, retry: bool) -> Generator[tuple[_Task, Record], None, None]:
+    """Yield each missing point with its record, which has been written; other processes may make some of them."""
+    held: dict[str, contextlib.ExitStack] = {}
+    under_way: dict[str, _Task] = {}
+
+    def claim() -> Iterator[_Task]:
+        for task in missing:
+            with contextlib.ExitStack() as stack:
+                if not stack.enter_context(claiming(task.folder, retry)):
+                    continue
+                # Another process may have finished the point before it was claimed.
+                found = read_record(task.folder, task.wanted)
+                if found is None or (retry and found.reason):
+                    under_way[task.point.name] = task
+                    held[task.point.name] = stack.pop_all()
+                    yield task
+
+    with contextlib.ExitStack() as whole:
+        whole.callback(lambda: [*map(contextlib.ExitStack.close, held.values())])
+        try:
+            outcomes = solve_all(claim())
+            whole.callback(getattr(outcomes, "close", lambda: None))
+            for outcome in outcomes:
+                task = under_way.pop(outcome.task.point.name)
+                _write(task, outcome)
+                held.pop(task.point.name).close()
+                yield task, outcome.record
+        except MechdesignError:
+            raise
+        except Exception as error:  # Its type depends on what the system or the cluster refuses.
+            if type(error).__name__ not in _KILLED:
+                raise ClusterError(
+                    f"the processes were lost ({error}); finished points are kept. Call again"
+                ) from error
+            for task in under_way.values():
+                _write(task, _Outcome(task, {}, Record(reason=_KILLED_REASON, seconds=0.0)))
+            raise SolverError(
+                f"a process was killed, possibly for lack of memory: {len(under_way)} points failed. Call again for "
+                "the other points, and with retry (--retry) and fewer jobs for these"
+            ) from error
+
+
+def _write(task: _Task, outcome: _Outcome) -> None:
+    if outcome.files:
+        write_design(task.folder, outcome.files)
+    else:
+        write_failure(task.folder, task.wanted, outcome.record.reason, outcome.record.seconds or 0.0)
+
+
+@in_own_arithmetic
+def _solve(task: _Task) -> _Outcome:
+    """Design the mechanism of a task, with one thread by default; an error becomes a failure.
+
+    Raises `StateError` if data or the version differ from those that the record must name.
+    """
+    _require_same(task)
+    started, tables = time.perf_counter(), task.point.specification.tables
+    try:
+        # `points` has warned about metrics, and the row holds the facts of the two other warnings.
+        with suppress_warnings(MetricWarning, BracketWarning, RevealedWarning):
+            given = from_tables(tables, task.point.specification.folder)
+            threads = given.settings.threads or 1
+            with blas_threads(threads):
+                made = given.design(threads=threads)
+                files = encode(made.problem, made.channel, made.certificate, made.evidence(), made.origin)
+    except SolverInterruptedError as error:
+        raise KeyboardInterrupt from error
+    except Exception as error:  # Other points do not depend on this error.
+        reason, seconds = f"{type(error).__name__}: {error}", time.perf_counter() - started
+        return _Outcome(task, {}, Record(reason=reason, seconds=round(seconds, 3)))
+    if made.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    _require_same(task)
+    return _Outcome(task, files, Record(made.certificate))
+
+
+def _require_same(task: _Task) -> None:
+    if task.wanted.version != __version__:
+        raise StateError(f"a worker has mechdesign {__version__}, not {task.wanted.version}. Install the same version")
+    for name, digest in task.wanted.files.items():
+        path = task.point.specification.folder / name
+        try:
+            found = file_digest(path)
+        except InputError as error:
+            raise StateError(f"{path} cannot be read by a worker: {error.problem}") from error
+        if found != digest:
+            raise StateError(f"{path} has changed since the sweep began. Restore it, or sweep into another folder")
+
+
+def _solve_apart(task: _Task, parent: int) -> _Outcome:
+    if os.getpid() != parent and threading.current_thread() is threading.main_thread():
+        # Ctrl-C reaches all processes of a terminal, but only the first process handles it.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return _solve(task)
+
+
+@contextlib.contextmanager
+def _engine(count: int, dask: str | None) -> Iterator[_SolveAll]:
+    """Yield a function that solves tasks in this process, in several ones, or on a cluster, in order of completion."""
+    if dask is None and count <= 1:
+        yield lambda tasks: map(_solve, tasks)
+        return
+    try:
+        import joblib.parallel
+        from joblib import Parallel, delayed, parallel_config
+    except ValueError as error:
+        raise InputError(
+            "jobs", f"needs joblib, which does not start ({error})", remedy="unset its variables"
+        ) from error
+
+    if dask is None and joblib.parallel.mp is None:
+        # Without shared memory, or with JOBLIB_MULTIPROCESSING=0, joblib would use threads.
+        yield lambda tasks: map(_solve, tasks)
+        return
+
+    def solve_all(tasks: Iterator[_Task]) -> Iterator[_Outcome]:
+        # A task is claimed when it is sent: on this machine to a free process, on a cluster somewhat earlier.
+        ahead = "n_jobs" if dask is None else "2 * n_jobs"
+        workers = Parallel(return_as="generator_unordered", pre_dispatch=ahead, batch_size=1, max_nbytes=None)
+        outcomes: Iterator[_Outcome] = workers(delayed(_solve_apart)(task, os.getpid()) for task in tasks)
+        return outcomes
+
+    if dask is None:
+        with parallel_config("loky", n_jobs=count, inner_max_num_threads=1):
+            yield solve_all
+        return
+    with _connect(dask) as client, parallel_config("dask", client=client, n_jobs=-1):
+        yield solve_all
+
+
+@contextlib.contextmanager
+def _connect(address: str) -> Iterator[Any]:
+    """Connect to the scheduler at an address; raise an error unless it answers and its workers have our versions."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingDependencyError("a Dask cluster needs the extra dask: pip install 'mechdesign[dask]'") from error
+    try:
+        client = distributed.Client(address, timeout=_ANSWER_TIMEOUT_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        problem = f"does not answer ({str(error) or type(error).__name__})"
+        remedy = "start one with `dask scheduler`, and workers with `dask worker ADDRESS`"
+        raise InputError("dask", problem, value=address, bound=_ADDRESS, remedy=remedy) from error
+    try:
+        if not client.scheduler_info(n_workers=-1)["workers"]:
+            remedy = f"start some with `dask worker {address}`"
+            raise InputError("dask", "has no workers", value=address, bound="a cluster with workers", remedy=remedy)
+        _require_versions(client.run(_find_versions, on_error="return"))
+        yield client
+    finally:
+        client.close()
+
+
+def _find_versions() -> dict[str, str | None]:
+    return {name: find_version(name) for name in _PACKAGES}
+
+
+def find_version(package: str) -> str | None:
+    """Return the version of an installed package, or None."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _require_versions(workers: Mapping[str, Any]) -> None:
+    """Raise `InputError` unless all workers have our versions; each worker gives its versions, or an error."""
+    own = _find_versions()
+    for worker, found in workers.items():
+        remedy = f"install the same versions on the worker: mechdesign {own['mechdesign']}"
+        if isinstance(found, OSError):
+            # The worker has ended, so no point is sent to it.
+            continue
+        if isinstance(found, BaseException):
+            raise InputError("dask", f"the worker {worker} cannot run mechdesign ({found})", remedy=remedy)
+        wrong = [name for name in own if found[name] != own[name]]
+        if wrong:
+            said, bound = ({name: each[name] for name in wrong} for each in (found, own))
+            problem = f"the worker {worker} has other versions"
+            raise InputError("dask", problem, value=said, bound=str(bound), remedy=remedy)
+
+
+def _row(task: _Task, record: Record | None) -> Row:
+    """Return the row of a point in the table."""
+    values: dict[str, Value] = {name: cell(value) for name, value in task.point.values.items()}
+    if record is None:
+        return values | {"status": "missing", "message": describe_claim(task.folder)}
+    made = record.certificate
+    if made is None:
+        return values | {"status": "failed", "solve_seconds": record.seconds, "message": record.reason}
+    summary = SolveSummary.from_provenance(made.provenance)
+    realised = dict(zip(_number_columns("tight_epsilon", len(made.epsilon)), made.epsilon, strict=True))
+    realised |= zip(_number_columns("distortion", len(made.distortion)), made.distortion, strict=True)
+    return values | {
+        "status": "censored" if summary.status is Status.TIME_LIMIT else "done",
+        "cost": made.cost,
+        "lower_bound": made.lower_bound,
+        "relative_gap": made.relative_gap,
+        **realised,
+        "revealed": len(made.revealed or ()),
+        "solver": summary.solver,
+        "solve_seconds": summary.seconds,
+        "iterations": summary.iterations,
+        "message": summary.status.value,
+        "channel": task.point.name,
+    }
+
+
+def _number_columns(name: str, count: int) -> list[str]:
+    """Return `count` column names: the name, then the name with the suffix _2, _3 and so on."""
+    return [name if number == 1 else f"{name}_{number}" for number in range(1, count + 1)]
+
+
+def _write_table(target: Path, sweep: Sweep, asked: Sequence[Point], rows: Sequence[Row]) -> None:
+    """Write ``results.csv``; a missing value is empty, and floats have all their digits."""
+    kinds = [[entry.get("kind") for entry in point.specification.tables["privacy"]] for point in asked]
+    floors = max(found.count("distortion") for found in kinds)
+    pairs = max(len(found) - found.count("distortion") for found in kinds)
+    columns = [
+        *sweep.values, "status", "cost", "lower_bound", "relative_gap",
+        *_number_columns("tight_epsilon", max(pairs, 1)), *_number_columns("distortion", floors), *_LAST_COLUMNS,
+    ]  # fmt: skip
+    cells = ((str(each).lower() if isinstance(each, bool) else each for each in map(row.get, columns)) for row in rows)
+    try:
+        make_folder(target)
+    except OSError as error:
+        raise ExportError(f"{target} cannot be made: {error.strerror or error}") from error
+    write_file(target / RESULTS, [csv_text([columns, *cells]).encode()])
+
+
+def _draw(target: Path, sweep: Sweep, rows: Sequence[Row]) -> None:
+    """Write the figure of the costs."""
+    try:
+        from mechdesign.report._style import figure_bytes
+        from mechdesign.runs._sweep_figure import draw_costs
+
+        write_file(target / FIGURE, [figure_bytes(draw_costs(sweep, rows))])
+    except Exception as error:  # All else is written, so that only the figure is missing.
+        raise ReportError(f"all designs are in {target}; only {FIGURE} is missing ({error})") from error

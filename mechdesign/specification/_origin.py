@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from pathlib import Path
 
 from mechdesign.base._errors import InputError
@@ -26,6 +27,11 @@ _TOML = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 
+# A context that rounds no number.
+_EVERY_DIGIT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+# Integers from this size on keep their notation, such as 1E+300.
+_LONG = 10**18
+
 _FORMS = {
     "uniform": "uniform: all secrets equally likely",
     "probabilities": "probabilities in the specification",
@@ -39,9 +45,14 @@ _FORMS = {
 
 def build_origin(tables: Raw, text: str, folder: Path, notes: tuple[str, ...] = ()) -> Origin:
     """Return the origin of a problem; tables without a text are written as JSON with exact numbers."""
+    digests = {file: file_digest(folder / file) for file in data_files(tables)}
+    return Origin(without_comments(text) or to_json(tables), _describe_prior(tables["prior"]), digests, notes)
+
+
+def data_files(tables: Raw) -> tuple[str, ...]:
+    """Return the names of the files and folders whose digests an origin holds."""
     named = files([tables.get(key) for key in ("domain", "observables", "prior", "cost", "privacy", "policy")])
-    digests = {file: file_digest(folder / file) for file in dict.fromkeys(named)}
-    return Origin(without_comments(text) or _to_json(tables), _describe_prior(tables["prior"]), digests, notes)
+    return tuple(dict.fromkeys(named))
 
 
 def file_digest(path: Path) -> str:
@@ -102,7 +113,20 @@ def _describe_prior(raw: Raw) -> str:
     return said + (f", {raw['smoothing']} added to each count" if raw.get("smoothing") else "")
 
 
-def _to_json(tables: Raw) -> str:
+def to_json(tables: Raw) -> str:
+    """Return tables as JSON, in which the notation of a number does not matter: 0.50 is 0.5, and 1.0 is 1."""
     whole = {"version": VERSION, **tables}
     written = {name: whole[name] for name in Document.__struct_fields__ if whole.get(name)}
-    return json.dumps(written, indent=1, default=str)
+    return json.dumps(written, indent=1, default=exact_value)
+
+
+def exact_value(value: object) -> int | str:
+    """Return a value that JSON does not have, such as a decimal number, as an integer or a text.
+
+    >>> exact_value(Decimal("2.0")), exact_value(Decimal("0.50"))
+    (2, '0.5')
+    """
+    if not isinstance(value, Decimal) or not value.is_finite():
+        return str(value)
+    whole = abs(value) < _LONG and value == int(value)
+    return int(value) if whole else str(value.normalize(_EVERY_DIGIT))

@@ -318,9 +318,9 @@ def test_what_was_computed_is_shown_although_its_page_cannot_be_drawn(
     for line, shown in ((["audit", made], "tight"), (["compare", made, made], "cost")):
         done = run(*line, "-o", "page.html")
         assert (done.exit_code, shown in done.stdout) == (70, True)
-    monkeypatch.setattr("mechdesign.runs._sweep_page.html", _undrawable)
+    monkeypatch.setattr("mechdesign.runs._sweep_figure.draw_costs", _undrawable)
     asked = md.sweep.parse(SPECIFICATION + '[sweep]\n"privacy.0.epsilon" = [1, 2]')
-    with pytest.raises(ReportError, match="all rows were written to swept"):
+    with pytest.raises(ReportError, match="all designs are in swept"):
         md.sweep.run(asked, "swept", jobs=1)
     assert len(Path("swept/results.csv").read_text().splitlines()) == 3
 

@@ -13,7 +13,6 @@ from mechdesign import specification as spec
 from mechdesign.errors import RevealedWarning, SpecificationError
 from mechdesign.report._channel_figures import requirements_picture
 from mechdesign.report._design_tables import list_requirement_bars
-from mechdesign.runs import _tasks as tasks
 from mechdesign.runs import sweep
 
 PLACES = """
@@ -124,8 +123,7 @@ def test_the_report_says_it_beside_the_verdict(made: Path) -> None:
 
 def test_a_sweep_counts_them_and_a_refused_design_is_a_failed_row(blank_pictures: None) -> None:
     lists = '[sweep]\n"privacy.0.radius" = [1, 30]\n"policy.isolated" = ["refuse", "release"]\n'
-    found = sweep.run(tasks.parse(THRESHOLD + lists, "."), "swept", jobs=1)
-    rows = [row.values for row in found.rows]
+    rows = sweep.run(sweep.parse(THRESHOLD + lists, "."), "swept", jobs=1)
     assert [row["status"] for row in rows] == ["failed", "done", "done", "done"]
     assert "found 2 of 5 secrets (d, e)" in str(rows[0]["message"])
     assert [row.get("revealed") for row in rows] == [None, 2, 0, 0]

@@ -10,8 +10,7 @@ from cli_examples import assert_wrong_usage, run, well, write
 from sweep_examples import text
 
 import mechdesign as md
-from mechdesign.runs import _engines as local
-from mechdesign.runs._engines import solve
+from mechdesign.runs import sweep as module
 
 RESPONSE = """
 domain.labels = ["a", "b", "c"]
@@ -33,11 +32,30 @@ def lists() -> str:
 def test_a_table_and_what_is_next_are_shown(lists: str) -> None:
     shown = well("sweep", lists, "-o", "out", "--jobs", 1).stdout
     assert "4 designs: 4 done" in shown
-    assert "out/report.html" in shown[shown.index("\nnext") :]
-    well("verify", "out/channels/3")
-    assert {path.name for path in Path("out").iterdir()} >= {"results.csv", "report.html", "rows", "channels"}
-    assert_wrong_usage({f"sweep {lists} -o out --jobs 1": "Resume it"})
-    well("sweep", lists, "-o", "out", "--jobs", 1, "--resume")
+    following = shown[shown.index("\nnext") :]
+    assert "out/costs.svg" in following
+    verify = next(line for line in following.splitlines() if line.startswith("mechdesign verify"))
+    well(*verify.split()[1:])
+    before = {path: path.stat().st_mtime_ns for path in Path("out").rglob("certificate.json")}
+    assert "4 designs: 4 done" in well("sweep", lists, "-o", "out").stdout
+    assert before == {path: path.stat().st_mtime_ns for path in Path("out").rglob("certificate.json")}
+
+
+def test_parts_say_so_and_make_no_table(lists: str) -> None:
+    shown = well("sweep", lists, "-o", "out", "--jobs", 1, "--part", "2/3").stdout
+    assert "1 of 4 designs: 1 done" in shown
+    assert "results.csv" not in shown
+    assert not Path("out/results.csv").exists()
+
+
+def test_points_of_another_host_are_named_with_the_remedy(lists: str) -> None:
+    name = md.sweep.points(lists)[2].name
+    Path("out", name).mkdir(parents=True)
+    Path("out", name, "claim-0").write_text('{"host": "elsewhere", "process": 12, "started": 0}')
+    done = well("sweep", lists, "-o", "out", "--jobs", 1)
+    assert "4 designs: 3 done, 1 missing" in done.stdout
+    assert "1 missing: process 12 of elsewhere makes it; if it has ended there, use --retry" in done.stderr
+    assert "4 designs: 4 done" in well("sweep", lists, "-o", "out", "--jobs", 1, "--retry").stdout
 
 
 def test_from_a_target_to_channels_that_keep_it() -> None:
@@ -61,19 +79,20 @@ def test_failed_rows_are_no_failure_of_the_command() -> None:
 
 
 def test_ctrl_c_gives_130(lists: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
+    calls, genuine = [], module._solve
 
     def stopped(task):
         calls.append(task)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return solve(task)
+        return genuine(task)
 
-    monkeypatch.setattr(local, "solve", stopped)
+    monkeypatch.setattr(module, "_solve", stopped)
     result = run("sweep", lists, "--jobs", 1)
     assert result.exit_code == 130
-    assert "2 rows remain, which --resume runs" in result.stderr
-    assert "2 done, 1 interrupted" in result.stdout
+    assert "the same command makes the missing designs" in result.stderr
+    assert "4 designs: 4 done" in well("sweep", lists, "--jobs", 1).stdout
+    assert len(calls) == 5
 
 
 def test_wrong_usage(lists: str) -> None:
@@ -84,6 +103,7 @@ def test_wrong_usage(lists: str) -> None:
             "sweep none.toml": "cannot be opened",
             "sweep s.toml --jobs 0": "--jobs: is too small; found 0",
             "sweep s.toml --jobs 2 --dask tcp://127.0.0.1:1": "--jobs: cannot be combined with a Dask cluster",
+            "sweep s.toml --part 3": "--part: is not a part; found '3'; must be a part such as \"3/16\"",
             "sweep single.toml": "Add [sweep]",
             "sweep wrong.toml": 'sweep."privacy.0.epsilon"[1]: privacy[0].epsilon',
         }

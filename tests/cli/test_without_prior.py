@@ -115,7 +115,6 @@ def test_sweeps_and_policy_graphs_say_it_too(tmp_path: Path) -> None:
     write_visits(tmp_path)
     write(SPECIFICATION + '[sweep]\n"privacy.0.epsilon" = [0.5]\n')
     assert "private" in say("sweep", "s.toml", "-o", "w", "--jobs", "1")
-    assert FALLS in Path("w/report.html").read_text()
     # A policy graph of steps in data tells them.
     write("user,lat,lon\n" + "".join(f"ann,50.005,{8.005 + 0.01 * (k % 3)}\n" for k in range(9)), "c.csv")
     graph = '[[privacy]]\nkind = "graph"\nepsilon = 1\ntransitions = { estimated = true }\n'

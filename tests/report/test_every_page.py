@@ -11,12 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from report_examples import HOSTILE, MARKUP, TERMS, Page, certificate, channel, city, mixing, prior_of
-from sweep_examples import TABLES, sweep
 
 import mechdesign as md
 from mechdesign.report import _audit_page, _compare_page, _design_page, _table_page, _trace_page
 from mechdesign.report._compare_page import attack_design
-from mechdesign.runs import _sweep_page
 from mechdesign.tables._files import Published
 
 LABELS = [f"{index} {MARKUP}" for index in range(3)]
@@ -57,18 +55,12 @@ def trace_page() -> str:
     return _trace_page.html(md.traces.ReleasedTrace(MARKUP, MARKUP, *args))
 
 
-def sweep_page() -> str:
-    asked = sweep(tables=TABLES.replace('"A line"', f"'''{MARKUP}'''"))
-    return _sweep_page.html(asked, [], [*asked.values])
-
-
 KINDS: dict[str, Callable[[], str]] = {
     "design": design_page,
     "comparison": comparison_page,
     "audit": audit_page,
     "table": table_page,
     "trace": trace_page,
-    "sweep": sweep_page,
 }
 
 
@@ -153,7 +145,7 @@ def test_a_page_says_what_is_guaranteed_in_the_terms_of_nist(page: str) -> None:
     assert terms[: len(TERMS)] == TERMS
 
 
-@pytest.mark.parametrize("kind", ["audit", "table", "sweep"])
+@pytest.mark.parametrize("kind", ["audit", "table"])
 def test_the_same_values_give_the_same_page(kind: str) -> None:
     first = KINDS[kind]()
     assert KINDS[kind]() == first

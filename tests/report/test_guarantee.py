@@ -8,7 +8,6 @@ import networkx as nx
 import numpy as np
 import pytest
 from report_examples import TERMS, certificate, channel
-from sweep_examples import sweep
 
 import mechdesign as md
 from mechdesign.model._origin import STANDS_IN, Origin
@@ -139,10 +138,7 @@ def test_traces(tmp_path: Path):
     traced("planar-isotropic", ", snap = false", 1, (SIDE, "floating-point noise"), (REST, given), (REST, floats))
 
 
-def test_sweeps_benchmarks_and_comparisons():
-    asked = sweep()
-    says(_guarantee.describe_sweep(list(asked.values), ""), *((PARAMETERS, key) for key in asked.values))
-    says(_guarantee.describe_sweep(["prior.counts"], "The prior was counted"), (DATA, "the prior was counted"))
+def test_benchmarks_and_comparisons():
     rows = _guarantee.describe_benchmark({"grid": "a grid", "checkins": "check-ins"}, ["checkins"])
     says(rows, (PARAMETERS, "grid (a grid), checkins (check-ins)"), (DATA, "except checkins"))
     assert "except" not in says(_guarantee.describe_benchmark({"grid": "a grid"}, []))[DATA]

@@ -18,7 +18,7 @@ from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import requirement_name
 from mechdesign.model._requirements._metric import MetricPrivacy
-from mechdesign.runs import _tasks as sweep
+from mechdesign.runs import sweep
 from mechdesign.specification._read import Source
 from mechdesign.specification._specification import Specification
 from mechdesign.specification._steps import Steps
@@ -221,7 +221,7 @@ def test_a_mechanism_for_each_user(folder: Path) -> None:
     text += '\nprivacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]'
     text += '\n[sweep]\n"prior.checkins.only" = ["a", "b"]'
     planned = sweep.parse(text, folder)
-    assert [point["prior.checkins.only"] for point in planned.points()] == ["a", "b"]
+    assert [point.values["prior.checkins.only"] for point in sweep.points(planned)] == ["a", "b"]
 
 
 def test_epsilon_is_per_unit() -> None:

@@ -339,7 +339,6 @@ def test_what_is_at_a_wrong_place(tmp_path):
     for name in ("epsilon", "toleranze"):
         with pytest.raises(InputError, match=f"{name}: is not a setting of a solver.*tolerance"):
             spec.parse(document()).design(**{name: 1})
-    pytest.importorskip("distributed")
     asked = md.sweep.parse(document(rest='sweep = { "privacy.0.epsilon" = [1, 2] }'))
     with pytest.raises(InputError, match="dask: has another type; found 'bool'"):
         md.sweep.run(asked, tmp_path / "swept", dask=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
-from mechdesign.runs._store import read_table
-from mechdesign.runs._tasks import parse
+from mechdesign.runs.sweep import parse
 
 TABLES = """
 title = "A line"
@@ -22,6 +22,8 @@ epsilon = 0.7
 distance = "euclidean"
 """
 LISTS = '"privacy.0.epsilon" = [0.2, 0.5, 1, 2]\n"cost.power" = [1, 2]\n"solver.name" = ["auto"]'
+FLOOR = f'{TABLES}\n[[privacy]]\nkind = "distortion"\nminimum = 0.1\ndistance = "euclidean"'
+DATA = TABLES.replace("counts = [4, 3, 2, 1]", 'csv = { path = "n.csv", column = "n" }')
 
 
 def text(lists: str = LISTS, tables: str = TABLES) -> str:
@@ -32,9 +34,12 @@ def sweep(lists: str = LISTS, tables: str = TABLES, folder: Path | str = "."):
     return parse(text(lists, tables), folder)
 
 
+def write_counts(folder: Path, counts: str = "4 3 2 1") -> None:
+    (folder / "n.csv").write_text("\n".join(["n", *counts.split(), ""]))
+
+
 def values(folder: Path) -> list[dict[str, str]]:
     """Return the table of a folder, without what another run may have otherwise."""
-    return [
-        {name: value for name, value in row.items() if not name.endswith("seconds")}
-        for row in read_table(folder / "results.csv")
-    ]
+    with (folder / "results.csv").open(newline="", encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    return [{name: value for name, value in row.items() if not name.endswith("seconds")} for row in rows]

@@ -10,8 +10,8 @@ import pytest
 from refusals import Mistake, assert_refused
 from sweep_examples import TABLES, sweep, text
 
-from mechdesign.errors import InputError, MetricWarning, MissingDependencyError, SpecificationError
-from mechdesign.runs._tasks import MAX_ROWS, parse, prepare, read
+from mechdesign.errors import ExportError, InputError, MetricWarning, MissingDependencyError, SpecificationError
+from mechdesign.runs._points import MAX_POINTS, parse, points, read
 from mechdesign.runs.sweep import run
 from mechdesign.specification._specification import parse as parse_spec
 
@@ -20,20 +20,20 @@ EPSILON = '"privacy.0.epsilon" = [0.2, 0.5]'
 
 def test_a_product_takes_each_value_with_each():
     asked = sweep('"privacy.0.epsilon" = [0.2, 1]\n"cost.power" = [1, 2, 3]')
-    points = list(asked.points())
-    assert len(asked) == len(points) == 6
-    assert [point["cost.power"] for point in points] == [1, 2, 3, 1, 2, 3]
-    assert [point["privacy.0.epsilon"] for point in points] == [Decimal("0.2")] * 3 + [1] * 3
+    found = points(asked)
+    assert len(asked) == len(found) == 6
+    assert [point.values["cost.power"] for point in found] == [1, 2, 3, 1, 2, 3]
+    assert [point.values["privacy.0.epsilon"] for point in found] == [Decimal("0.2")] * 3 + [1] * 3
 
 
 def test_a_zip_takes_values_side_by_side():
     asked = sweep('"privacy.0.epsilon" = [0.2, 1]\n"cost.power" = [1, 2]\nmode = "zip"')
-    assert [tuple(point.values()) for point in asked.points()] == [(Decimal("0.2"), 1), (1, 2)]
+    assert [tuple(point.values.values()) for point in points(asked)] == [(Decimal("0.2"), 1), (1, 2)]
 
 
 def test_values_are_put_where_their_paths_lead():
     asked = sweep('"solver.tolerance" = [1e-3]\n"privacy" = [[{ kind = "graph", epsilon = 1, complete = true }]]')
-    tables = asked.tables_at(next(asked.points()))
+    tables = points(asked)[0].specification.tables
     assert tables["solver"] == {"tolerance": Decimal("1e-3")}
     assert [entry["kind"] for entry in tables["privacy"]] == ["graph"]
     # The specification itself is as it was.
@@ -52,7 +52,7 @@ LISTS = {
     "inside another": ('"cost" = [{}]\n"cost.power" = [1]', 'sweep."cost.power"', "is inside cost"),
     "lengths": (f'{EPSILON}\n"cost.power" = [1, 2, 3]\nmode = "zip"', 'sweep."cost.power"', "must be 2 values"),
     "too many": (
-        '"cost.power" = {0}\n"cost.scale" = {0}'.format([*range(1, 400)]), "sweep", f"at most {MAX_ROWS}",
+        '"cost.power" = {0}\n"cost.scale" = {0}'.format([*range(1, 400)]), "sweep", f"at most {MAX_POINTS}",
     ),
 }  # fmt: skip
 VALUES = {
@@ -110,26 +110,21 @@ def test_the_same_design_twice_is_refused(tmp_path):
         '"cost.power" = [1, 2, 1]\n"cost.scale" = [3, 3, 3]\nmode = "zip"',
     ):
         with pytest.raises(SpecificationError, match="as number 0 and number"):
-            prepare(sweep(lists))
+            points(sweep(lists))
 
 
-def test_identities_are_those_of_what_is_asked_and_not_of_how_it_is_written(tmp_path):
-    (key,) = prepare(sweep('"privacy.0.epsilon" = [0.5]'))[1]
-    assert [key] == list(prepare(sweep('"privacy.0.epsilon" = [5e-1]'))[1])
-    assert [key] == list(prepare(sweep('"cost.distance" = ["euclidean"]', TABLES.replace("0.7", "0.50")))[1])
-    assert [key] != list(prepare(sweep('"privacy.0.epsilon" = [0.5000000001]'))[1])
-    assert [key] != list(prepare(sweep('"privacy.0.epsilon" = [0.5]', TABLES.replace("4, 3", "3, 4")))[1])
+def test_names_depend_on_the_values_and_not_on_their_notation_or_order():
+    def names(lists: str) -> list[str]:
+        return [point.name for point in points(sweep(lists))]
 
-
-def test_identities_change_with_the_data_and_the_versions(tmp_path, monkeypatch):
-    tables = TABLES.replace("counts = [4, 3, 2, 1]", 'csv = { path = "n.csv", column = "n" }')
-    (tmp_path / "n.csv").write_text("n\n4\n3\n2\n1\n")
-    first = list(prepare(sweep(tables=tables, folder=tmp_path))[1])
-    (tmp_path / "n.csv").write_text("n\n4\n3\n2\n2\n")
-    second = list(prepare(sweep(tables=tables, folder=tmp_path))[1])
-    assert not set(first) & set(second)
-    monkeypatch.setattr("mechdesign.runs._tasks.find_version", lambda name: "99")
-    assert not set(second) & set(prepare(sweep(tables=tables, folder=tmp_path))[1])
+    assert names('"privacy.0.epsilon" = [0.5, 1]') == names('"privacy.0.epsilon" = [5e-1, 1.0]')
+    assert names('"privacy.0.epsilon" = [0.5]\n"cost.power" = [1]') == names(
+        '"cost.power" = [1]\n"privacy.0.epsilon" = [0.50]'
+    )
+    assert names('"privacy.0.epsilon" = [0.5, 2]')[0] == names('"privacy.0.epsilon" = [3, 0.5]')[1]
+    found = names('"privacy.0.epsilon" = [0.5, 0.5000000001, "1/2"]')
+    assert len({*found}) == 3
+    assert all(len(name) == 16 for name in found)
 
 
 def test_data_that_designs_share_are_read_once(tmp_path, monkeypatch):
@@ -146,7 +141,7 @@ def test_data_that_designs_share_are_read_once(tmp_path, monkeypatch):
         "privacy.0.epsilon" = [1, 2, 3, 4, 5]
         "prior.csv" = [{ path = "a.csv", column = "n" }, { path = "b.csv", column = "n" }]
     """
-    assert len(prepare(sweep(lists, tables, tmp_path))[1]) == 10
+    assert len(points(sweep(lists, tables, tmp_path))) == 10
     assert len(count) == 2
 
 
@@ -154,14 +149,53 @@ def test_warnings_about_data_are_given_once(tmp_path):
     (tmp_path / "d.csv").write_text("0,1,9,1\n1,0,1,1\n9,1,0,1\n1,1,1,0\n")
     tables = TABLES.replace('epsilon = 0.7\ndistance = "euclidean"', 'epsilon = 0.7\nmatrix.path = "d.csv"')
     with pytest.warns(MetricWarning) as said:
-        prepare(sweep('"privacy.0.epsilon" = [1, 2, 3]', tables, tmp_path))
+        points(sweep('"privacy.0.epsilon" = [1, 2, 3]', tables, tmp_path))
     assert len(said) == 1
 
 
-def test_arguments_are_checked(tmp_path):
-    for jobs in (0, -1, 1.5, "two", True):
-        with pytest.raises(InputError, match="jobs"):
-            run(sweep(), tmp_path / "out", jobs=jobs)
-    with pytest.raises(InputError, match="Dask cluster"):
-        run(sweep(), tmp_path / "out", jobs=2, dask="tcp://127.0.0.1:1")
+WRONG = {
+    "no process": ({"jobs": 0}, "jobs", "is too small"),
+    "a negative number": ({"jobs": -1}, "jobs", "is too small"),
+    "half a process": ({"jobs": 1.5}, "jobs", "integer"),
+    "a word": ({"jobs": "two"}, "jobs", "integer"),
+    "a truth value": ({"jobs": True}, "jobs", "integer"),
+    "both": ({"jobs": 2, "dask": "tcp://127.0.0.1:1"}, "jobs", "Dask cluster"),
+    "no address": ({"dask": True}, "dask", "tcp://"),
+    "part 0": ({"part": "0/3"}, "part", "3/16"),
+    "part 4 of 3": ({"part": "4/3"}, "part", "3/16"),
+    "a part of none": ({"part": "1/0"}, "part", "3/16"),
+    "one number": ({"part": "3"}, "part", "3/16"),
+    "a sign": ({"part": "-1/3"}, "part", "3/16"),
+    "blanks": ({"part": "1 / 3"}, "part", "3/16"),
+    "other digits": ({"part": "１/３"}, "part", "3/16"),
+    "no text": ({"part": (1, 3)}, "part", "3/16"),
+    "no truth value": ({"retry": "yes"}, "retry", "True or False"),
+}
+
+
+def test_wrong_arguments_are_refused_before_anything_is_written(tmp_path):
+    assert_refused(
+        Mistake(name, functools.partial(run, sweep(), tmp_path / "out", **given), *more)
+        for name, (given, *more) in WRONG.items()
+    )
     assert not (tmp_path / "out").exists()
+
+
+def test_a_number_of_processes_that_is_none_is_refused(tmp_path, monkeypatch):
+    for value, jobs in (("abc", 2), ("0", None), ("1.5", None), ("", 2), ("-1", None)):
+        monkeypatch.setenv("LOKY_MAX_CPU_COUNT", value)
+        with pytest.raises(InputError, match="LOKY_MAX_CPU_COUNT: is not a number of processes"):
+            run(sweep(), tmp_path / "out", jobs=jobs)
+        assert not (tmp_path / "out").exists(), value
+
+
+def test_folders_that_are_no_sweep_are_refused(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "results.csv").write_text("mine")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "design").mkdir()
+    (tmp_path / "design" / "certificate.json").write_text("{}")
+    for name, said in (("thesis", "results.csv"), ("file", "not a folder"), ("design", "certificate.json")):
+        with pytest.raises(ExportError, match=said):
+            run(sweep(), tmp_path / name, jobs=1)
+    assert (tmp_path / "thesis" / "results.csv").read_text() == "mine"

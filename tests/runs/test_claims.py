@@ -1,0 +1,140 @@
+"""Claims on points: one process has a point, and dead claims are taken over."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+from sweep_examples import sweep
+
+from mechdesign.errors import ExportError
+from mechdesign.runs import _records as records
+from mechdesign.runs.sweep import points, run
+
+OWN = {"host": socket.gethostname(), "process": os.getpid(), "started": psutil.Process().create_time()}
+# A number that no process has.
+GONE = 2**22 + 1
+
+# A claim, and whether a call and a call with `retry` take it over.
+CLAIMS = {
+    "this process": (OWN, False, False),
+    "a process that has ended": (OWN | {"process": GONE}, True, True),
+    "an older process of the same number": (OWN | {"started": OWN["started"] - 1e4}, True, True),
+    "a clock that was set": (OWN | {"started": OWN["started"] - 10}, False, False),
+    "another host": (OWN | {"host": "elsewhere"}, False, True),
+    "a dead number of another host": (OWN | {"host": "elsewhere", "process": GONE}, False, True),
+    "no start": ({"host": OWN["host"], "process": os.getpid()}, False, True),
+    "no process": ({"host": OWN["host"]}, False, True),
+    "a word": (OWN | {"process": "one"}, False, True),
+    "another kind": ([1], False, True),
+}
+
+
+def write_claim(folder: Path, said: object, number: int = 0) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"claim-{number}").write_text(json.dumps(said))
+
+
+def claims(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_dead_claims_are_taken_over(tmp_path):
+    for index, (name, (said, *taken)) in enumerate(CLAIMS.items()):
+        for retry in (False, True):
+            folder = tmp_path / f"{index}{retry}"
+            write_claim(folder, said)
+            with records.claiming(folder, retry) as mine:
+                assert mine == taken[retry], name
+                assert claims(folder) == ["claim-0", "claim-1"] if mine else ["claim-0"], name
+            assert claims(folder) == ([] if mine else ["claim-0"]), name
+
+
+def test_a_process_that_has_a_point_says_so(tmp_path):
+    with records.claiming(tmp_path, False) as mine:
+        assert mine
+        assert json.loads((tmp_path / "claim-0").read_text()) == pytest.approx(OWN)
+        with records.claiming(tmp_path, True) as also:
+            assert not also
+        assert f"process {os.getpid()} of {OWN['host']}" in records.describe_claim(tmp_path)
+    assert records.describe_claim(tmp_path) == ""
+
+
+def test_half_written_and_empty_claims_need_a_retry(tmp_path):
+    for content in ("", '{"host"'):
+        (tmp_path / "claim-0").write_text(content)
+        for retry in (False, True):
+            with records.claiming(tmp_path, retry) as mine:
+                assert mine == retry
+
+
+def test_only_one_of_many_takes_a_dead_claim_over(tmp_path):
+    write_claim(tmp_path, OWN | {"process": GONE})
+    start, leave, found = threading.Barrier(8), threading.Barrier(8), []
+
+    def take() -> None:
+        start.wait()
+        with records.claiming(tmp_path, False) as mine:
+            found.append(mine)
+            leave.wait()
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(found) <= 1
+    assert claims(tmp_path) == ([] if any(found) else ["claim-0"])
+
+
+def test_a_claim_that_was_numbered_too_late_backs_off(tmp_path, monkeypatch):
+    """A process reads a dead claim, and before it writes its own another one starts anew."""
+    write_claim(tmp_path, OWN | {"process": GONE})
+    genuine = records._link
+
+    def meanwhile(temporary: Path, mine: Path) -> None:
+        (tmp_path / "claim-0").unlink()
+        write_claim(tmp_path, OWN)
+        genuine(temporary, mine)
+
+    monkeypatch.setattr(records, "_link", meanwhile)
+    with records.claiming(tmp_path, False) as mine:
+        assert not mine
+    assert claims(tmp_path) == ["claim-0"]
+
+
+def test_file_systems_without_links(tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with records.claiming(tmp_path, False) as mine, records.claiming(tmp_path, False) as also:
+        assert (mine, also) == (True, False)
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ExportError, match="cannot be written"), records.claiming(tmp_path / "file" / "point", False):
+        pass
+
+
+def test_points_of_others_are_left_to_them(tmp_path, monkeypatch, blank_figure):
+    asked = sweep('"privacy.0.epsilon" = [0.2, 1]')
+    first, second = (tmp_path / point.name for point in points(asked))
+    write_claim(first, OWN | {"host": "elsewhere", "process": 12})
+    rows = run(asked, tmp_path, jobs=1)
+    assert [row["status"] for row in rows] == ["missing", "done"]
+    assert rows[0]["message"] == "process 12 of elsewhere makes it; if it has ended there, use --retry"
+    rows = run(asked, tmp_path, jobs=1, retry=True)
+    assert [row["status"] for row in rows] == ["done", "done"]
+    assert not [*first.glob("claim*"), *second.glob("claim*")]
+
+
+@pytest.fixture
+def blank_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mechdesign.runs.sweep._draw", lambda *_: None)
