@@ -110,11 +110,9 @@ def write_failure(folder: Path, wanted: Wanted, reason: str, seconds: float) -> 
     write_file(folder / _FAILED, [json.dumps(said, indent=1, ensure_ascii=False).encode(), b"\n"])
 
 
-def is_part(entry: Path) -> bool:
-    """Return whether an entry of a folder belongs to a sweep."""
-    if _POINT.fullmatch(entry.name) or entry.name.endswith(".partial"):
-        return True
-    return entry.name in (RESULTS, FIGURE) and any(_POINT.fullmatch(each.name) for each in entry.parent.iterdir())
+def list_points(folder: Path) -> set[str]:
+    """Return the names of the folders of points in the folder of a sweep, each with a slash."""
+    return {f"{entry.name}/" for entry in folder.glob("*") if _POINT.fullmatch(entry.name) and entry.is_dir()}
 
 
 def describe_claim(folder: Path) -> str:

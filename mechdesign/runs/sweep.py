@@ -44,7 +44,7 @@ from mechdesign.runs._records import (
     Wanted,
     claiming,
     describe_claim,
-    is_part,
+    list_points,
     read_record,
     write_design,
     write_failure,
@@ -127,11 +127,12 @@ def run(
     target, again = Path(as_path(folder, "folder")), as_truth(retry, "retry")
     count, (first, step) = _count_processes(jobs, dask), _parse_part(part)
     asked = points(sweep)
-    check_folder(target, is_part, "a sweep")
+    found = list_points(target)
+    check_folder(target, {*found, RESULTS, FIGURE}, "a sweep", first=found)
     tasks = _plan(asked, target)
     mine = tasks[first::step]
     known = {task.point.name: read_record(task.folder, task.wanted) for task in mine}
-    missing = [task for task in mine if (found := known[task.point.name]) is None or (again and found.reason)]
+    missing = [task for task in mine if (record := known[task.point.name]) is None or (again and record.reason)]
     done = len(mine) - len(missing)
     say = progress or (lambda done, total: None)
     say(done, len(mine))
