@@ -60,11 +60,14 @@ def _below_address_limit(addresses: int) -> Iterator[int]:
 
 
 def _available() -> int | None:
+    for line in _read(_MEMINFO):
+        if line.startswith("MemAvailable:"):
+            return 1024 * int(line.split()[1])
     with contextlib.suppress(ImportError):
         import psutil
 
         return int(psutil.virtual_memory().available)
-    return next((1024 * int(line.split()[1]) for line in _read(_MEMINFO) if line.startswith("MemAvailable:")), None)
+    return None
 
 
 def _read(path: Path) -> list[str]:

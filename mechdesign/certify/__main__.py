@@ -8,11 +8,10 @@ import traceback
 from collections.abc import Sequence
 
 from mechdesign.base._errors import CertificateError, UnverifiedError
-from mechdesign.certify._memory import MEMORY_GIB, as_bytes
 from mechdesign.certify._texts import escape
 from mechdesign.certify._verify import examine
 
-_USAGE = "usage: python -m mechdesign.certify DIR [--memory GIB]"
+_USAGE = "usage: python -m mechdesign.certify DIR"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -22,11 +21,11 @@ def main(arguments: Sequence[str]) -> int:
     unreadable bundle or insufficient memory, and code 70 an error in this program. Code 141 means that the bundle is
     proved, but its output was sent to a closed pipe.
     """
-    folder, memory = _parse_arguments(list(arguments))
-    if folder is None:
-        return _say([_USAGE], 0 if list(arguments) in (["-h"], ["--help"]) else 2)
+    folder = arguments[0] if len(arguments) == 1 else "-"
+    if folder.startswith("-"):
+        return _say([_USAGE], 0 if folder in ("-h", "--help") else 2)
     try:
-        verified = examine(folder, memory)
+        verified = examine(folder)
     except UnverifiedError as error:
         said = f"{folder} was not verified: {error.reason}"
         return _say([said], 2)
@@ -67,21 +66,6 @@ def _say(lines: Sequence[str], code: int) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return code or (141 if isinstance(error, BrokenPipeError) else 2)
     return code
-
-
-def _parse_arguments(arguments: list[str]) -> tuple[str | None, float]:
-    """Return the folder, or None for wrong usage, and the memory limit in GiB."""
-    memory = MEMORY_GIB
-    if len(arguments) == 3 and arguments[1] == "--memory":
-        try:
-            memory = float(arguments[2])
-            as_bytes(memory)
-        except ValueError:
-            return None, memory
-        arguments = arguments[:1]
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        return None, memory
-    return arguments[0], memory
 
 
 if __name__ == "__main__":

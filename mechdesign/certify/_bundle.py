@@ -48,7 +48,7 @@ from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._claims import Floor
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._exact import as_decimal, exact, exact_text
-from mechdesign.certify._memory import MEMORY_GIB, as_bytes, reading, require_room
+from mechdesign.certify._memory import reading, require_room
 from mechdesign.certify._stated import ARRAYS, FORMS, Stated
 from mechdesign.certify._texts import require_plain_texts, unique_keys
 
@@ -71,8 +71,6 @@ _ARRAY_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _OWN_ARRAY = re.compile(r"numerators|exponent|prior|cost|requirement_.*")
 _MAX_CERTIFICATE_BYTES = 2**27
 _MAX_NUMBER_LENGTH = 1000
-# Default memory limit, as a multiple of the disk space that the files take.
-_MEMORY_PER_DISK_BYTE = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +86,7 @@ class Bundle:
         files: The names of all files that the certificate lists.
         table: The bytes of ``channel.csv``, or None if there is no such file.
         unknown: The keys of the certificate that this version of mechdesign does not recognise.
+        size: The disk space of the files [bytes], which limits the memory for their proof.
 
     >>> import tempfile
     >>> import mechdesign as md
@@ -107,6 +106,7 @@ class Bundle:
     files: tuple[str, ...] = ()
     table: bytes | None = None
     unknown: tuple[str, ...] = ()
+    size: int = 0
 
 
 def encode(
@@ -191,12 +191,11 @@ def write(folder: str | Path, files: Mapping[str, bytes]) -> None:
     replace_files(folder, files, CERTIFICATE, _obsolete_files(folder, files))
 
 
-def read(folder: str | Path, memory: float | None = None) -> Bundle:
+def read(folder: str | Path) -> Bundle:
     """Return the bundle in `folder` after checking its digests; its claims are not proved.
 
     Args:
         folder: The folder of the bundle.
-        memory: Memory limit in GiB. The default is 2 GiB, or 16 times the size of the files if this is more.
 
     Returns:
         The bundle; `verify` proves it.
@@ -213,25 +212,24 @@ def read(folder: str | Path, memory: float | None = None) -> Bundle:
     ...     read(f"{folder}/two").files
     ('channel.csv', 'channel.npz', 'dual.npz')
     """
-    bundle = inspect(folder, memory)
+    bundle = inspect(folder)
     if bundle.problems:
         raise CertificateError("; ".join(bundle.problems))
     return bundle
 
 
-def read_channel(path: str | Path, memory: float | None = None) -> tuple[Integers, int, dict[str, NDArray[Any]]]:
+def read_channel(path: str | Path) -> tuple[Integers, int, dict[str, NDArray[Any]]]:
     """Read a ``channel.npz`` without a certificate, so that no digest is checked.
 
     Args:
         path: The file.
-        memory: Memory limit in GiB, as in `read`.
 
     Returns:
         Numerators (n, m), exponent, and all arrays by name.
 
     Raises:
         UnverifiedError: The file is missing, malformed, or contains no channel.
-        VerifierMemoryError: The file would take more memory than the limit.
+        VerifierMemoryError: The file would take more memory than it may.
 
     >>> import tempfile
     >>> import mechdesign as md
@@ -244,7 +242,7 @@ def read_channel(path: str | Path, memory: float | None = None) -> tuple[Integer
     ((2, 2), 62)
     """
     file = as_path(path, "path")
-    room = _ReadingLimit(file.parent, memory, (file.name,))
+    room = _ReadingLimit(file.parent, (file.name,))
     try:
         arrays = unpack(_content(file.parent, file.name, room), file.name, room.arrays)
         numerators: Integers = _array(arrays, file.name, "numerators", "<i8", 2)
@@ -255,12 +253,11 @@ def read_channel(path: str | Path, memory: float | None = None) -> tuple[Integer
         raise UnverifiedError(error.reason) from error
 
 
-def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
+def inspect(folder: str | Path) -> Bundle:
     """Return the bundle in `folder`, with mismatched digests listed in `problems`; every file is read once.
 
     Args:
         folder: The folder of the bundle.
-        memory: Memory limit in GiB, as in `read`.
 
     Returns:
         The bundle.
@@ -268,12 +265,12 @@ def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
     Raises:
         CertificateError: Files are missing or malformed, or their contents do not match each other.
         UnverifiedError: There is no bundle, or its files cannot be opened.
-        VerifierMemoryError: Reading would take more memory than the limit. The error is raised before large arrays are
+        VerifierMemoryError: Reading would take more memory than it may. The error is raised before large arrays are
             allocated.
     """
     folder = as_path(folder, "folder")
     _require_export(folder)
-    room = _ReadingLimit(folder, memory, (CERTIFICATE, CHANNEL, DUAL, TABLE))
+    room = _ReadingLimit(folder, (CERTIFICATE, CHANNEL, DUAL, TABLE))
     written = _content(folder, CERTIFICATE, room)
     document = _parse(written)
     problems: list[str] = []
@@ -320,6 +317,7 @@ def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
         tuple(document["files"]),
         table,
         Certificate.unknown(document["certificate"]),
+        room.disk,
     )
 
 
@@ -469,15 +467,12 @@ def _array_problems(file: str, arrays: Mapping[str, NDArray[Any]], recorded: Any
 
 
 class _ReadingLimit:
-    """The memory limit for reading a bundle, which is `allowed` bytes, and the sizes of the contents read so far."""
+    """The memory limit for reading a bundle: the disk space of its files, and the sizes of the contents read so far."""
 
-    def __init__(self, folder: Path, memory: float | None, names: Sequence[str]) -> None:
+    def __init__(self, folder: Path, names: Sequence[str] = ()) -> None:
         self.folder = folder
-        self.allowed = as_bytes(MEMORY_GIB if memory is None else memory)
-        if memory is None:
-            # The default limit grows with the disk space of the files. Sparse files take little disk space and do not
-            # raise the limit.
-            self.allowed = max(self.allowed, _MEMORY_PER_DISK_BYTE * sum(_on_disk(folder / name) for name in names))
+        # Sparse files take little disk space and do not raise the limit.
+        self.disk = sum(_on_disk(folder / name) for name in names)
         self.certificate = self.files = self.unpacked = 0
 
     def file(self, name: str, size: int) -> None:
@@ -494,8 +489,8 @@ class _ReadingLimit:
         self.require(reading(self.certificate, self.files, ()) + self.unpacked)
 
     def require(self, needed: int) -> None:
-        """Raise `CertificateError` if `needed` bytes exceed the limit."""
-        require_room(needed, self.allowed, f"reading {self.folder}")
+        """Raise `VerifierMemoryError` if `needed` bytes exceed the limit."""
+        require_room(needed, self.disk, f"reading {self.folder}")
 
 
 def _on_disk(path: Path) -> int:
@@ -590,7 +585,7 @@ def _obsolete_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """
     recorded: Mapping[str, str] = {}
     try:
-        written = _content(folder, CERTIFICATE, _ReadingLimit(folder, None, ()))
+        written = _content(folder, CERTIFICATE, _ReadingLimit(folder))
         recorded = _parse(written)["files"]
         same = [name for name, known in recorded.items() if name not in files and _file_sha256(folder, name) == known]
     except CertificateError:

@@ -7,6 +7,7 @@ factor of three. The kernel works on blocks of arrays, which limits the size of 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,14 +16,16 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError, VerifierMemoryError
-from mechdesign.base._machine import memory_below_limits
+from mechdesign.base._machine import free_memory, memory_below_limits
 from mechdesign.certify._claims import ExponentBound, Floor, PairBound
 from mechdesign.certify._evidence import Evidence
 
-MEMORY_GIB = 2.0
-"""Default memory limit of verification [GiB]."""
+VARIABLE = "MECHDESIGN_MEMORY"
+"""The environment variable with the memory that a verification may take [GiB]."""
 
 _GIB = 2**30
+# Memory that a task on any bundle may take, and on each byte of larger files [bytes].
+_LEAST, _PER_BYTE = 2 * _GIB, 100
 
 # Memory for one byte of JSON [bytes]; lists of empty lists take the most.
 _JSON = 40
@@ -40,33 +43,32 @@ _BLOCK_ENTRIES = 2**20
 _MULTIPLIER, _LABEL = 160, 400
 
 
-def as_bytes(memory: object) -> int:
-    """Convert gibibytes to bytes; raise `InputError` unless their number is positive."""
-    bound = "a number of GiB above 0"
-    if isinstance(memory, bool) or not isinstance(memory, int | float):
-        raise InputError("memory", "is not a number", value=memory, bound=bound)
-    if not (memory > 0 and math.isfinite(memory)):
-        raise InputError("memory", "is out of range", value=memory, bound=bound)
-    return int(memory * _GIB)
+def require_room(needed: int, size: int, what: str) -> None:
+    """Raise `VerifierMemoryError` if a task on a bundle takes more bytes than it may.
 
-
-def require_room(needed: int, allowed: int, what: str) -> None:
-    """Raise `VerifierMemoryError` if a task takes more bytes than allowed, or more than its limits leave.
-
-    Exceeding a limit would end the process abruptly, in some cases without a message.
+    It may take 2 GiB, or 100 times the `size` of the files on the disk if this is more, within the free memory. The
+    variable MECHDESIGN_MEMORY replaces both by a number of GiB, within the limits of the process: exceeding these would
+    end the process abruptly. Raises `InputError` for any other value of the variable.
     """
-    left = memory_below_limits()
-    if left is not None and left < needed <= allowed:
-        raise VerifierMemoryError(
-            f"{what} would take about {needed / _GIB:.3g} GiB of memory, but the limits of this process leave "
-            f"{left / _GIB:.3g} GiB; nothing was computed. Raise the limit (ulimit -v, or that of the container)"
-        )
+    stated = os.environ.get(VARIABLE)
+    allowed = max(_LEAST, _PER_BYTE * size) if not stated else _read_gib(stated)
+    free = memory_below_limits() if stated else free_memory()
+    allowed = allowed if free is None else min(allowed, free)
     if needed > allowed:
         raise VerifierMemoryError(
-            f"{what} would take about {needed / _GIB:.3g} GiB of memory, but only {allowed / _GIB:.3g} GiB are "
-            "allowed; nothing was computed. If you trust the source of the files, allow more: memory= of "
-            "mechdesign.verify, or --memory of the command, in GiB"
+            f"{what} would take about {needed / _GIB:.3g} GiB of memory, but only {allowed / _GIB:.3g} GiB are allowed "
+            f"or left; nothing was computed. If you trust the source of the files, {VARIABLE} allows more, in GiB"
         )
+
+
+def _read_gib(text: str) -> int:
+    try:
+        given = float(text) * _GIB
+        if 0 < given < math.inf:
+            return int(given)
+    except ValueError:
+        pass
+    raise InputError(VARIABLE, "is not accepted", value=text, bound="a number of GiB above 0")
 
 
 def reading(certificate: int, files: int, arrays: Iterable[Mapping[str, NDArray[Any]]]) -> int:

@@ -19,7 +19,7 @@ from mechdesign.base._errors import CertificateError
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, TABLE, Bundle, inspect
 from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._memory import MEMORY_GIB, as_bytes, proving, require_room
+from mechdesign.certify._memory import proving, require_room
 from mechdesign.certify._table import exact_lines
 from mechdesign.certify._texts import to_cell
 
@@ -47,12 +47,11 @@ class Verified:
 
 
 @in_own_arithmetic
-def verify(folder: str | Path, memory: float = MEMORY_GIB) -> Certificate:
+def verify(folder: str | Path) -> Certificate:
     """Verify a bundle and return the certificate that the verification computes.
 
     Args:
         folder: The folder of the bundle.
-        memory: Memory limit in GiB, above 0; the memory is estimated in advance.
 
     Returns:
         The certificate.
@@ -62,8 +61,9 @@ def verify(folder: str | Path, memory: float = MEMORY_GIB) -> Certificate:
             the error contains the worst pair of secrets. A number differs from the recomputed number, or
             ``channel.csv`` contains another channel.
         UnverifiedError: There is no bundle, or its files cannot be opened.
-        VerifierMemoryError: Verification would take more memory than the limit.
-        InputError: `memory` is not above 0.
+        VerifierMemoryError: Verification would take more memory than it may, by an estimate in advance: 2 GiB, or 100
+            times the size of the files, within the free memory. The environment variable MECHDESIGN_MEMORY allows
+            more, in GiB.
 
     >>> import tempfile
     >>> import mechdesign as md
@@ -73,16 +73,15 @@ def verify(folder: str | Path, memory: float = MEMORY_GIB) -> Certificate:
     ...     md.verify(f"{folder}/two").holds
     True
     """
-    return examine(folder, memory).certificate
+    return examine(folder).certificate
 
 
 @in_own_arithmetic
-def examine(folder: str | Path, memory: float = MEMORY_GIB) -> Verified:
+def examine(folder: str | Path) -> Verified:
     """Verify a bundle, and list its contents that are not proved.
 
     Args:
         folder: The folder of the bundle.
-        memory: Memory limit in GiB, above 0.
 
     Returns:
         The recomputed certificate and the unproved contents.
@@ -99,15 +98,14 @@ def examine(folder: str | Path, memory: float = MEMORY_GIB) -> Verified:
     ...     examine(f"{folder}/two").certificate.holds
     True
     """
-    return prove(inspect(folder, memory), memory)
+    return prove(inspect(folder))
 
 
-def prove(bundle: Bundle, memory: float = MEMORY_GIB) -> Verified:
+def prove(bundle: Bundle) -> Verified:
     """Verify a bundle that has been read; no file is opened again.
 
     Args:
         bundle: The bundle.
-        memory: Memory limit in GiB, above 0.
 
     Returns:
         The recomputed certificate and the unproved contents.
@@ -125,7 +123,7 @@ def prove(bundle: Bundle, memory: float = MEMORY_GIB) -> Verified:
     True
     """
     table = 0 if bundle.table is None else len(bundle.table)
-    require_room(proving(bundle.evidence) + table, as_bytes(memory), "verifying this bundle")
+    require_room(proving(bundle.evidence) + table, bundle.size, "verifying this bundle")
     try:
         found = certify(bundle.evidence, bundle.certificate.provenance)
     except CertificateError as error:

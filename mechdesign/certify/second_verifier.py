@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 Pair = tuple[int, int, Fraction]
-USAGE = "usage: python second_verifier.py DIR [--memory GIB], which is 2 by default"
+USAGE = "usage: python second_verifier.py DIR"
 ZERO, LARGEST = Fraction(0), Fraction(sys.float_info.max)
 DECIMAL = re.compile(r"([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?|[0-9]+/[0-9]+", re.ASCII)
 HEADER = re.compile(
@@ -68,14 +68,16 @@ ARRAYS |= {"distortion": [ERROR], "floor": [ERROR, ("prior", "<f8", 1)], "pairs"
 ARRAYS |= {"ratios": [PAIRS, ("numerators", "<i8", 1), ("denominators", "<i8", 1)], "dithered": []}
 # Memory for an entry of an array as a Python number, and for a byte of JSON [bytes]; the number of bytes in a GiB.
 ENTRY, JSON, GIB = 1000, 64, 2**30
+# The file in which Linux states its free memory.
+MACHINE = Path("/proc/meminfo")
 
 
-def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - one proof, read from top to bottom
+def prove(folder: Path) -> list[str]:  # noqa: PLR0915 - one proof, read from top to bottom
     """Return the proved facts of the bundle in `folder` as lines; raise an exception if any proof fails.
 
-    The memory is estimated in advance, and the bundle is refused if it takes more than `memory` GiB.
+    The memory is estimated in advance, and the bundle is refused if it takes more than `find_room` returns.
     """
-    document, channel, dual = read(folder, memory * GIB)
+    document, channel, dual = read(folder)
     stated, objective = document["certificate"], document["objective"]
     rows, prior = take(channel, "numerators", "<i8", 2), take(channel, "prior", "<f8", 1)
     cost, exponent = take(channel, "cost", "<f8", 2), take(channel, "exponent", "<i8", 0)
@@ -464,11 +466,25 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any] | None]:
+def find_room(folder: Path) -> float:
+    """Return the bytes that a proof may take: 2 GiB or 100 times the disk space of the files, within the free memory.
+
+    The environment variable MECHDESIGN_MEMORY replaces them by a number of GiB.
+    """
+    stated = os.environ.get("MECHDESIGN_MEMORY")
+    if stated:
+        need(re.fullmatch("[0-9.]{1,9}", stated), "MECHDESIGN_MEMORY is a number of GiB", RoomError)
+        return float(stated) * GIB
+    files = [path.stat() for path in folder.iterdir() if path.name in (*READ, "certificate.json")]
+    # A file with holes takes little disk space, and does not raise the limit.
+    disk = sum(min(file.st_size, 512 * getattr(file, "st_blocks", file.st_size)) for file in files)
+    free = re.search("MemAvailable: *([0-9]+)", MACHINE.read_text()) if MACHINE.exists() else None
+    return min(max(2 * GIB, 100 * disk), 1024 * int(free[1]) if free else math.inf)
+
+
+def read(folder: Path) -> tuple[Any, dict[str, Any], dict[str, Any] | None]:
     """Return certificate.json and the arrays (type, shape, bytes) of both archives, after checking all digests."""
-    size = sum(
-        path.stat().st_size for path in folder.iterdir() if path.name in ("channel.npz", "dual.npz", "channel.csv")
-    )
+    room, size = find_room(folder), sum(path.stat().st_size for path in folder.iterdir() if path.name in READ)
     for path in (folder / "certificate.json", folder / "channel.csv"):
         # Reading a pipe or a device could block or never end.
         need(path.is_file() or not path.exists(), f"{path.name} is a regular file")
@@ -648,19 +664,18 @@ def need(condition: object, what: str, error: type[ValueError] = ValueError) -> 
 
 def main(arguments: list[str]) -> int:
     """Prove the bundle in a folder; return 0 if it is proved, 1 if not, 2 if it is unreadable or memory is short."""
-    folder, *rest = arguments or [""]
-    memory = re.fullmatch(r"--memory ([0-9.]{1,9})", " ".join(rest)) if rest else re.fullmatch("(2)", "2")
-    if folder in ("", "--help", "-h") or memory is None:
-        return say([USAGE], 0 if folder.startswith("-") else 2)
+    folder = arguments[0] if len(arguments) == 1 else ""
+    if folder in ("", "--help", "-h"):
+        return say([USAGE], 0 if folder else 2)
     if not any((Path(folder) / name).exists() for name in (*READ, "certificate.json")):
         return say([f"{folder} is not a folder with a bundle"], 2)
     try:
-        lines = [*prove(Path(folder), float(memory[1])), f"{folder} is proved."]
+        lines = [*prove(Path(folder)), f"{folder} is proved."]
     except Exception as error:
         # After any error, the bundle is not proved.
         short = isinstance(error, RoomError | MemoryError)
         code = 2 if short or isinstance(error, PermissionError) else 1
-        remedy = "; allow more, in GiB: --memory 8" if short else ""
+        remedy = "; MECHDESIGN_MEMORY=8 allows 8 GiB" if short else ""
         return say([f"not proved: {type(error).__name__}: {error}{remedy}"], code)
     return say(lines, 0)
 

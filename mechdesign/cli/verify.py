@@ -11,7 +11,6 @@ import numpy as np
 
 from mechdesign.base._errors import CertificateError, UnverifiedError
 from mechdesign.certify._bundle import Bundle, inspect
-from mechdesign.certify._memory import MEMORY_GIB
 from mechdesign.certify._verify import Verified, prove
 from mechdesign.cli._console import Text, certificate_tables, certificate_to_json, output, show_verdict, table
 from mechdesign.synthesis._folders import require_design
@@ -20,15 +19,7 @@ from mechdesign.synthesis._folders import require_design
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print the recomputed certificate, or the error, as JSON.")
-@click.option(
-    "--memory",
-    metavar="GIB",
-    type=float,
-    default=MEMORY_GIB,
-    show_default=True,
-    help="Limit on the memory that the verification is estimated to need.",
-)
-def verify(folder: Path, as_json: bool, memory: float) -> None:
+def verify(folder: Path, as_json: bool) -> None:
     """Prove a bundle again, from its files alone: privacy, cost and lower bound, in exact arithmetic.
 
     The table channel.csv must contain the proved channel. Labels, places, metadata, provenance and the report are not
@@ -38,7 +29,7 @@ def verify(folder: Path, as_json: bool, memory: float) -> None:
     was verified, because there is no readable bundle or more memory is needed, the exit code is 2.
     """
     require_design(folder)
-    found, verified = _prove_bundle(folder, as_json, memory)
+    found, verified = _prove_bundle(folder, as_json)
     if as_json:
         certificate = verified.certificate
         said = {**certificate_to_json(certificate), "unproved": list(verified.unproved)}
@@ -48,12 +39,12 @@ def verify(folder: Path, as_json: bool, memory: float) -> None:
     _show(found, verified)
 
 
-def _prove_bundle(folder: Path, as_json: bool, memory: float) -> tuple[Bundle, Verified]:
+def _prove_bundle(folder: Path, as_json: bool) -> tuple[Bundle, Verified]:
     """Read a bundle once, and return it with the result of its verification."""
     found = None
     try:
-        found = inspect(folder, memory)
-        return found, prove(found, memory)
+        found = inspect(folder)
+        return found, prove(found)
     except UnverifiedError as error:
         raise type(error)(f"{folder} was not verified: {error.reason}") from error
     except CertificateError as error:

@@ -175,14 +175,13 @@ class Channel:
         return cls(numerators, *labels)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], memory: float | None = None) -> Channel:
+    def load(cls, path: str | os.PathLike[str]) -> Channel:
         """Read a channel from a bundle, or from a single file ``channel.npz``.
 
         This method checks the digests of a bundle, but not its claims; `mechdesign.verify` checks the claims.
 
         Args:
             path: The folder of a bundle, or a file ``channel.npz``.
-            memory: The memory limit in GiB. None means the larger of 2 GiB and 16 times the size of the files.
 
         Returns:
             The channel, with its labels.
@@ -194,13 +193,13 @@ class Channel:
         path = as_path(path, "path")
         place = Path(path)
         if place.is_dir():
-            found = bundle.read(place, memory)
+            found = bundle.read(place)
             return cls.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
         if place.is_file() and place.suffix in (".json", ".csv", ".html", ".toml"):
             raise InputError(
                 "path", "is not a channel", value=place.name, bound="channel.npz, or the folder of a design"
             )
-        return cls.from_arrays(*bundle.read_channel(place, memory))
+        return cls.from_arrays(*bundle.read_channel(place))
 
     @classmethod
     def from_arrays(cls, numerators: Integers, exponent: int, arrays: Mapping[str, NDArray[Any]]) -> Channel:

@@ -330,15 +330,17 @@ def test_what_takes_just_as_much_as_is_allowed_is_compressed_and_read_again(monk
         assert not _archive.unpack(content, CHANNEL)["zeros"].any()
 
 
-def test_a_certificate_has_at_most_128_mib(tmp_path: Path) -> None:
+def test_a_certificate_has_at_most_128_mib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, OLD)
     os.truncate(tmp_path / CERTIFICATE, 2**27)
-    assert len(bundle._content(tmp_path, CERTIFICATE, bundle._ReadingLimit(tmp_path, 8, ()))) == 2**27
+    monkeypatch.setenv("MECHDESIGN_MEMORY", "8")
+    assert len(bundle._content(tmp_path, CERTIFICATE, bundle._ReadingLimit(tmp_path))) == 2**27
+    monkeypatch.setenv("MECHDESIGN_MEMORY", "2")
     with pytest.raises(CertificateError, match=r"about 5 GiB of memory, but only 2 GiB are allowed"):
         verify(tmp_path)
     os.truncate(tmp_path / CERTIFICATE, 2**27 + 1)
     with pytest.raises(CertificateError, match="134217729 bytes exceed the limit"):
-        verify(tmp_path, memory=8)
+        verify(tmp_path)
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,11 +84,14 @@ def test_the_estimates_are_above_what_is_taken(tmp_path: Path, name: str) -> Non
         tracemalloc.stop()
 
 
-def test_what_a_small_graph_of_many_secrets_takes_does_not_grow_with_their_square(tmp_path: Path) -> None:
+def test_what_a_small_graph_of_many_secrets_takes_does_not_grow_with_their_square(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     evidence = uniform(5_000, 1, Stated.graph(Fraction(1), ring(5_000)))
     put(tmp_path, bundle.encode(evidence, certify(evidence)))
     assert memory.proving(evidence) < 2**25
-    assert verify(tmp_path, memory=0.0625).holds
+    monkeypatch.setenv(memory.VARIABLE, "0.0625")
+    assert verify(tmp_path).holds
 
 
 def test_attacks_that_are_alike_are_summed_once(tmp_path: Path) -> None:
@@ -98,10 +101,11 @@ def test_attacks_that_are_alike_are_summed_once(tmp_path: Path) -> None:
     assert second_verifier.prove(tmp_path)
 
 
-def test_many_estimates_and_observables_are_not_multiplied(tmp_path: Path) -> None:
+def test_many_estimates_and_observables_are_not_multiplied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evidence = uniform(1, 2_000, Stated.distortion(Fraction(0), np.zeros((2_000, 1))))
     put(tmp_path, bundle.encode(evidence, certify(evidence)))
-    assert verify(tmp_path, memory=0.125).holds
+    monkeypatch.setenv(memory.VARIABLE, "0.125")
+    assert verify(tmp_path).holds
 
 
 def asking(size: int) -> dict[str, bytes]:
@@ -113,41 +117,97 @@ def asking(size: int) -> dict[str, bytes]:
     return bundle.encode(evidence, certify(evidence))
 
 
-def test_a_few_kb_that_ask_for_more_than_is_allowed_are_refused(tmp_path: Path) -> None:
+def test_a_few_kb_that_ask_for_more_than_is_allowed_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = asking(6_000)
     assert sum(map(len, files.values())) < 20_000
     put(tmp_path, files)
-    with pytest.raises(CertificateError, match=r"would take about .* GiB of memory, but only 0\.003 GiB are allowed"):
-        verify(tmp_path, memory=0.003)
-    assert "GiB of memory are enough" in refused_with(tmp_path, 0.003)
     assert verify(tmp_path).holds
-    done = CliRunner().invoke(command, ["verify", str(tmp_path), "--memory", "0.003"])
-    assert (done.exit_code, "--memory of the command" in done.output.replace("\n", " ")) == (2, True)
-    assert kernel([str(tmp_path), "--memory", "0.003"]) == 2
-    assert kernel([str(tmp_path), "--memory", "1"]) == 0
+    with monkeypatch.context() as patched:
+        # A machine or a container with little memory, and a variable that says so.
+        for module in (memory, second_verifier):
+            patched.setattr(module, *LITTLE[module])
+        refuse(tmp_path, capsys)
+    monkeypatch.setenv(memory.VARIABLE, "0.003")
+    refuse(tmp_path, capsys)
+    monkeypatch.setenv(memory.VARIABLE, "1")
+    assert (kernel([str(tmp_path)]), second_verifier.main([str(tmp_path)])) == (0, 0)
 
 
-def refused_with(folder: Path, allowed: float) -> str:
-    with pytest.raises(ValueError, match="it does not hold") as caught:
-        second_verifier.prove(folder, allowed)
-    return str(caught.value)
+LITTLE = {
+    memory: ("free_memory", lambda: 0.003 * 2**30),
+    second_verifier: ("find_room", lambda folder: 0.003 * 2**30),
+}
 
 
-def test_just_inside_and_just_outside(tmp_path: Path) -> None:
-    files = whole(line(4, 0.6))
-    put(tmp_path, files)
+def refuse(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fail unless all verifiers refuse a bundle because of its memory, and name the remedy."""
+    with pytest.raises(CertificateError, match=r"would take about .* GiB of memory, but only 0\.003 GiB are allowed"):
+        verify(folder)
+    with pytest.raises(ValueError, match=r"it does not hold that 0\.00\d+ GiB of memory are enough"):
+        second_verifier.prove(folder)
+    assert CliRunner().invoke(command, ["verify", str(folder)]).exit_code == 2
+    for main in (kernel, second_verifier.main):
+        assert main([str(folder)]) == 2
+        assert memory.VARIABLE in capsys.readouterr().err
+
+
+def test_just_inside_and_just_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, whole(line(4, 0.6)))
     found = bundle.inspect(tmp_path)
     table = 0 if found.table is None else len(found.table)
-    needed = (memory.proving(found.evidence) + table) / 2**30
-    assert prove(found, needed * (1 + 1e-9)).certificate.holds
-    with pytest.raises(CertificateError, match="would take about"):
-        prove(found, needed * (1 - 1e-6))
+    needed = memory.proving(found.evidence) + table
+    for limit in (needed, needed - 1):
+        monkeypatch.setattr(memory, "free_memory", lambda limit=limit: limit)
+        if limit == needed:
+            assert prove(found).certificate.holds
+            continue
+        with pytest.raises(CertificateError, match="would take about"):
+            prove(found)
 
 
-def test_memory_is_a_positive_number(tmp_path: Path) -> None:
-    found = bundle.inspect(put(tmp_path, made("expected cost")))
-    wrong = (0, -1, float("nan"), float("inf"), True, "2", None, [2])
-    assert_refused(Mistake(repr(each), lambda each=each: prove(found, each), "memory") for each in wrong)
+def test_large_files_may_take_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_memory", lambda: 64 * 2**30)
+    most = 100 * 2**26
+    for size, allowed in ((0, 2 * 2**30), (2**20, 2 * 2**30), (2**26, most), (2**30, 64 * 2**30)):
+        memory.require_room(allowed, size, "proving")
+        with pytest.raises(CertificateError, match=f"only {allowed / 2**30:.3g} GiB are allowed or left"):
+            memory.require_room(allowed + 1, size, "proving")
+    # 2,500 places: 4.1 GB for files of some 300 MB.
+    memory.require_room(4_100_000_000, 300_000_000, "proving")
+    monkeypatch.setattr(memory, "free_memory", lambda: None)
+    memory.require_room(most, 2**26, "proving")
+    # What is stated holds beside the free memory, but not beyond the limits of the process.
+    monkeypatch.setattr(memory, "free_memory", lambda: 1)
+    monkeypatch.setattr(memory, "memory_below_limits", lambda: None)
+    monkeypatch.setenv(memory.VARIABLE, "8")
+    memory.require_room(8 * 2**30, 0, "proving")
+    monkeypatch.setattr(memory, "memory_below_limits", lambda: 2**30)
+    with pytest.raises(CertificateError, match="only 1 GiB are allowed or left"):
+        memory.require_room(8 * 2**30, 0, "proving")
+    (tmp_path / "channel.csv").write_bytes(bytes(2**25))
+    monkeypatch.delenv(memory.VARIABLE)
+    assert second_verifier.find_room(tmp_path) > 0
+    for free, room in ((2**34, 100 * 2**25), (2**30, 2**30)):
+        (tmp_path / "meminfo").write_text(f"MemTotal: 1 kB\nMemAvailable: {free // 1024} kB\n")
+        monkeypatch.setattr(second_verifier, "MACHINE", tmp_path / "meminfo")
+        assert second_verifier.find_room(tmp_path) == room
+    os.truncate(tmp_path / "channel.csv", 0)
+    os.truncate(tmp_path / "channel.csv", 2**34)
+    (tmp_path / "meminfo").unlink()
+    assert second_verifier.find_room(tmp_path) == 2 * 2**30
+
+
+def test_memory_is_a_positive_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, made("expected cost"))
+    for wrong in ("0", "-1", "nan", "inf", "x", "2 GiB", "1e999"):
+        monkeypatch.setenv(memory.VARIABLE, wrong)
+        assert_refused([Mistake(wrong, lambda: verify(tmp_path), memory.VARIABLE)])
+        assert second_verifier.main([str(tmp_path)]) == 2
+    monkeypatch.setenv(memory.VARIABLE, "")
+    assert verify(tmp_path).holds
+    assert second_verifier.main([str(tmp_path)]) == 0
 
 
 def test_a_file_with_holes_is_not_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from mechdesign.certify._bundle import encode
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._evidence import Evidence
 
-USAGE = "usage: python -m mechdesign.certify DIR [--memory GIB]\n"
+USAGE = "usage: python -m mechdesign.certify DIR\n"
 
 
 def test_help_and_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

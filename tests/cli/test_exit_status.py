@@ -71,12 +71,14 @@ def test_status_1_says_that_a_verification_failed_and_nothing_else(monkeypatch: 
         assert (result.exit_code, said in result.stderr) == (code, True), repr(raised)
 
 
-def test_too_little_memory_is_neither_a_failed_verification_nor_wrong_input(made: Path) -> None:
-    refused = run("verify", made, "--memory", "0.0001")
+def test_too_little_memory_is_no_failed_verification(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MECHDESIGN_MEMORY", "0.0001")
+    refused = run("verify", made)
     assert (refused.exit_code, "was not verified" in refused.stderr) == (2, True)
     for main in (kernel.main, second_verifier.main):
-        assert main([str(made), "--memory", "0.0001"]) == 2
-    assert run("verify", made, "--memory", 1).exit_code == 0
+        assert main([str(made)]) == 2
+    monkeypatch.setenv("MECHDESIGN_MEMORY", "1")
+    assert run("verify", made).exit_code == 0
 
 
 def test_the_verifiers_alone_keep_to_it(original: Path, tmp_path: Path) -> None:
