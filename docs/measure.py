@@ -1,6 +1,6 @@
 """Measure the numbers on the pages: ``python docs/measure.py NAME ...`` writes ``docs/results/NAME.json``.
 
-``first_minute`` installs into fresh environments and runs the README's first command; ``highs`` and ``sizes`` run the
+``first_minute`` installs into fresh environments and runs the README's first command; ``solvers`` and ``sizes`` run the
 benchmarks' own problems; ``same_epsilon``, ``requirements`` and ``epsilons`` design for the town of the landing page;
 ``costs`` measures time and memory by the number of cells, each in a separate process; ``bench`` runs the suites of
 ``mechdesign bench`` in ``build/bench``, where it goes on after a stop, and keeps tables in ``benchmarks/results``;
@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import json
+import math
 import os
 import platform
 import re
@@ -40,8 +42,8 @@ sys.path += [str(PROJECT / "benchmarks"), str(DOCS / "_ext")]
 from stored import RESULTS, with_tables  # noqa: E402
 from town import town  # noqa: E402
 
-from harness import commit, side_by_side  # noqa: E402
-from solvers.scenes import SCENES, problem  # noqa: E402
+from harness import commit  # noqa: E402
+from solvers.scenes import SCENES, problem, squared  # noqa: E402
 
 Table = tuple[list[str], list[list[str]], dict[str, float]]
 
@@ -63,35 +65,57 @@ def first_minute() -> Table:
     return ["", "install", "`mechdesign design`"], rows, values
 
 
-def highs() -> Table:
-    """Time HiGHS with all rows beside the block method on metric privacy; every answer is certified."""
-    contestants: dict[str, dict[str, Any]] = {
-        "HiGHS IPX, all rows": {"solver": "highs-ipx", "rows": "all"},
-        "HiGHS IPX, lazy rows": {"solver": "highs-ipx", "rows": "lazy"},
-        "block method, no symmetry": {"solver": "block", "options": {"symmetry": False}},
-        "block method": {"solver": "block"},
-    }
-    # What is compiled and loaded once is not the contestants' own time.
-    for asked in contestants.values():
-        md.design(problem(5, 5), tolerance=1e-6, **asked)
-    rows, values = [], {}
-    for side in (6, 8):
-        for cost in ("euclidean", "hamming"):
-            made = problem(side, side, cost)
-            gaps: dict[str, float] = {}
+SOLVERS = {"cvxpy-piqp": "PIQP", "cvxpy-qoco": "QOCO", "cvxpy-clarabel": "Clarabel", "highs-ipx": "HiGHS IPX"}
+_PROBLEMS = {"squared": "", "squared-floor": ", a floor"}
+_RUNS: tuple[tuple[Any, dict[str, tuple[int, ...]], tuple[int, ...], list[str]], ...] = (
+    ("reduced", {"squared": (36, 64), "squared-floor": (36, 64)}, (0, 1, 2), ["auto", *SOLVERS]),
+    ("lazy", {"squared": (36, 64, 100), "squared-floor": (36, 64)}, (0, 1, 2), ["auto", *SOLVERS]),
+    ("reduced", {"squared": (100,)}, (0,), ["cvxpy-piqp"]),
+)
+_STORED = PROJECT / "benchmarks" / "results" / "solvers.csv"
 
-            def run(name: str, made: md.Problem = made, gaps: dict[str, float] = gaps) -> None:
-                gaps[name] = md.design(made, tolerance=1e-6, **contestants[name]).certificate.relative_gap
 
-            timed = side_by_side({name: lambda name=name: run(name) for name in contestants}, 1 if side == 8 else 3)
-            seconds = {name: float(np.median(found)) for name, found in timed.items()}
-            label = f"{side * side} secrets, {cost.capitalize()} cost"
-            values |= {f"{label}, {name}": found for name, found in seconds.items()}
-            values |= {f"{label}, {name}, gap": found for name, found in gaps.items()}
-            first = seconds["HiGHS IPX, all rows"]
-            times = [f"{first / found:.1f} times faster" for found in list(seconds.values())[1:]]
-            rows.append([label, _seconds(first), *times])
-    return ["metric privacy, ε = 0.6 per cell", *contestants], rows, values
+def solvers() -> Table:
+    """Run peers on metric privacy with squared error; each gets its rows at once, and added where they are violated."""
+    for name, floor in _PROBLEMS.items():
+        make = functools.partial(squared, floor=bool(floor))
+        md.bench.FAMILIES[name] = md.bench.Family(name, f"squared error{floor}", {"epsilon": "1 per km"}, make)
+    folder, found = PROJECT / "build" / "bench" / "solvers", list[Any]()
+    for rows, sizes, seeds, names in _RUNS:
+        suite = md.bench.Suite("solvers", sizes, seeds, time_limit=400.0, memory=8.0)
+        found += [row for row in md.bench.run(suite, names, folder, rows=rows) if row not in found]
+    with _STORED.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, md.bench.COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found)
+    return compare_solvers()
+
+
+def compare_solvers() -> Table:
+    """Return medians of processor seconds over the priors, and the largest tight ε, of the stored runs."""
+    with _STORED.open(encoding="utf-8", newline="") as file:
+        groups: dict[tuple[str, ...], list[dict[str, str]]] = {}
+        for row in csv.DictReader(file):
+            groups.setdefault((row["family"], row["n"], row["solver"], row["given"]), []).append(row)
+    runs: dict[tuple[str, ...], dict[str, tuple[float, float]]] = {}
+    values: dict[str, float] = {}
+    for (family, n, solver, given), mine in groups.items():
+        best = runs.setdefault((family, n), {})
+        if all(row["rounded"] == "optimal" and row["ended"] == "done" for row in mine):
+            seconds = float(np.median([float(row["processor_s"]) for row in mine]))
+            epsilon = max(float(row["tight_epsilon"]) for row in mine)
+            best[solver] = min(best.get(solver, (math.inf, 0.0)), (seconds, epsilon))
+            values |= {f"{family}, {n}, {solver}, {given}": seconds, f"{family}, {n}, {solver}, {given}, ε": epsilon}
+    table = []
+    for (family, n), best in runs.items():
+        ours = best["auto"][0]
+        cells = [f"{n} places{_PROBLEMS[family]}", f"{ours:.2f} s"]
+        for solver in SOLVERS:
+            seconds, epsilon = best.get(solver, (math.inf, 0.0))
+            said = "∞" if math.isinf(epsilon) else f"{epsilon:.2f}"
+            cells.append("none in 400 s" if math.isinf(seconds) else f"{seconds / ours:.1f} times, ε = {said}")
+        table.append(cells)
+    return ["ε = 1 per km, squared error", "mechdesign", *SOLVERS.values()], table, values
 
 
 def sizes() -> Table:
@@ -116,11 +140,10 @@ def bench() -> Table:
     columns, scores, values = ["solver"], {}, {}
     for suite in ("small", "medium", "large"):
         folder = PROJECT / "build" / "bench" / suite
-        md.bench.run(suite, None, folder, resume=True)
+        md.bench.run(suite, None, folder)
         for source, target in (
             ("results.csv", f"bench-{suite}.csv"),
             ("scores.csv", f"bench-{suite}-scores.csv"),
-            ("environment.json", f"bench-{suite}-environment.json"),
         ):
             shutil.copyfile(folder / source, PROJECT / "benchmarks" / "results" / target)
         with (folder / "scores.csv").open(encoding="utf-8", newline="") as file:
@@ -278,7 +301,7 @@ def _measure_one(grid: str) -> dict[str, float]:
 
 MEASUREMENTS: dict[str, Callable[[], Table]] = {
     "first_minute": first_minute,
-    "highs": highs,
+    "solvers": solvers,
     "sizes": sizes,
     "bench": bench,
     "peers": peers,

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
+from mechdesign.runs._families import prior_on, square
 
 # Cost and kind of each scene of `problem`.
 SCENES = {
@@ -37,6 +38,16 @@ def problem(columns: int, rows: int, cost: str = "euclidean", kind: str = "diffe
     if kind in ("joint", "distortion"):
         requirements.append(md.DistortionPrivacy(0.8 * float((distance @ prior).min()), distance))
     return md.Problem(prior, costs, requirements, objective="worst" if kind == "worst" else "expected")
+
+
+def squared(n: int, seed: int, floor: bool = False) -> md.Problem:
+    """Return a problem on a grid of n cells of 1 km, without symmetry: ε = 1 per km, squared error, perhaps a floor."""
+    domain = square(n)
+    prior, distance = prior_on(domain, seed), md.distances.euclidean(domain)
+    requirements: list[md.MetricPrivacy | md.DistortionPrivacy] = [md.MetricPrivacy(1, distance)]
+    if floor:
+        requirements.append(md.DistortionPrivacy(round(0.8 * float((distance @ prior).min()), 6), distance))
+    return md.Problem(prior, np.asarray(distance) ** 2, requirements)
 
 
 def checkins(folder: Path, columns: int, rows: int) -> md.Problem:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-_MEMINFO, _STATM = Path("/proc/meminfo"), Path("/proc/self/statm")
+_CPUINFO, _MEMINFO, _STATM = Path("/proc/cpuinfo"), Path("/proc/meminfo"), Path("/proc/self/statm")
 _OWN_GROUP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
@@ -21,6 +22,12 @@ def count_processors() -> int:
 
         return int(cpu_count())
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def name_processor() -> str:
+    """Return the name of the processor; only Linux states the model."""
+    models = (line.partition(":")[2].strip() for line in _read(_CPUINFO) if line.startswith("model name"))
+    return next(models, platform.processor() or platform.machine())
 
 
 def free_memory(addresses: int = 0) -> int | None:

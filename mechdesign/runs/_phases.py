@@ -11,25 +11,25 @@ from typing import Any, cast
 
 import numpy as np
 
+from mechdesign.base._arithmetic import own_arithmetic
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import CertificateError, SolverError
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.leakage._row_pair import row_pair_program
 from mechdesign.measures._tight import exact_rows, tight
 from mechdesign.model._problem import Problem
-from mechdesign.runs._contestants import Contestant
 from mechdesign.runs._families import RowPairs
-from mechdesign.solve._contract import Answer, BackEnd, Status, measure
+from mechdesign.solve._contract import Answer, BackEnd, Status
 from mechdesign.solve._fractional import CharnesCooper, charnes_cooper
 from mechdesign.solve._registry import find
-from mechdesign.solve._solve import block_back_end
-from mechdesign.synthesis._blocks import BlockReduction
-from mechdesign.synthesis._design import synthesise
+from mechdesign.synthesis._attempts import first_attempt
+from mechdesign.synthesis._design import find_strategy, synthesise
 from mechdesign.synthesis._normal import ChannelCandidate, NormalForm, normalise
-from mechdesign.synthesis._pairs import find_bounded_pairs
 from mechdesign.synthesis._recovery import recover_design
-from mechdesign.synthesis._rows import RowReduction, list_all_rows
 from mechdesign.synthesis._settings import SolveSettings
+
+OURS = ("auto", "block")
+"""The contestants of this package."""
 
 OPTIMAL_GAP = 1e-5
 """Largest relative distance from a proved lower bound at which a cost counts as optimal."""
@@ -141,37 +141,42 @@ def _check_floors(rows: Floats, problem: Problem) -> Iterator[bool]:
         yield error >= float(floor.minimum) * (1 - SLACK)
 
 
-# Tolerance of `mechdesign.design`: a tenth of the gap that counts as optimal.
-_DESIGN_TOLERANCE = OPTIMAL_GAP / 10
+TOLERANCE = OPTIMAL_GAP / 10
+"""The tolerance of each solver, as in `mechdesign.design`: a tenth of the gap that counts as optimal."""
 
 Phase = dict[str, Any]
 
 
-def channel_phases(problem: Problem, contestant: Contestant, threads: int) -> Iterator[Phase]:
+def channel_phases(problem: Problem, settings: SolveSettings) -> Iterator[Phase]:
     """Yield the values of a row after each phase: build, solve, certify.
 
-    `certified`, `tight_epsilon` and `cost_returned` describe the returned numbers. `rounded`, `cost`, `lower_bound` and
+    Each solver gets what `mechdesign.design` would give it: the rows, the tolerances and the units. `certified`,
+    `tight_epsilon` and `cost_returned` describe the returned numbers. `rounded`, `cost`, `lower_bound` and
     `relative_gap` describe the exact channel after rounding.
     """
-    if contestant.route == "design":
-        yield from design_phases(problem, threads)
+    if settings.solver == "auto":
+        yield from design_phases(problem, settings)
         return
     clock = time.perf_counter()
     form = normalise(problem)
-    solve = _by_blocks if contestant.route == "blocks" else _by_rows
-    steps = solve(form, contestant, threads)
-    size = next(steps)
-    yield {"build_s": time.perf_counter() - clock, **cast(Phase, size)}
+    attempt = first_attempt(form, settings.solver, settings.rows)
+    yield {"build_s": time.perf_counter() - clock}
     clock = time.perf_counter()
-    claim, candidate = cast("tuple[Verdict, ChannelCandidate]", next(steps))
-    summary = candidate.summary
+    with own_arithmetic():
+        candidate = find_strategy(attempt)(attempt, settings, settings.deadline(), None)
+    claim, summary = read_claim(candidate.summary.status), candidate.summary
+    if claim is Verdict.OPTIMAL and attempt.rows == "lazy":
+        # The solver claims nothing about the rows that it did not get.
+        claim = Verdict.FEASIBLE
     yield {
         "solve_s": time.perf_counter() - clock,
         "claimed": claim,
         "iterations": summary.iterations,
+        "given": attempt.rows,
+        "rows": summary.program_rows,
+        "columns": summary.program_columns,
         "message": summary.message,
         "version": summary.solver_version,
-        "primal_residual": summary.primal_residual,
     }
     clock = time.perf_counter()
     found = _certify(form, candidate)
@@ -188,10 +193,10 @@ def channel_phases(problem: Problem, contestant: Contestant, threads: int) -> It
     }
 
 
-def design_phases(problem: Problem, threads: int) -> Iterator[Phase]:
+def design_phases(problem: Problem, settings: SolveSettings) -> Iterator[Phase]:
     """Yield the values of a row for `mechdesign.design`, whose channel is exact and needs no rounding."""
     clock = time.perf_counter()
-    made = synthesise(problem, SolveSettings(tolerance=_DESIGN_TOLERANCE, threads=threads))
+    made = synthesise(problem, settings)
     total, solved = time.perf_counter() - clock, made.summary.seconds or 0.0
     certificate, summary = made.certificate, made.summary
     verdict = Verdict.OPTIMAL if certificate.relative_gap <= OPTIMAL_GAP else Verdict.FEASIBLE
@@ -216,34 +221,13 @@ def design_phases(problem: Problem, threads: int) -> Iterator[Phase]:
     }
 
 
-def _by_rows(form: NormalForm, contestant: Contestant, threads: int) -> Iterator[object]:
-    """Yield the size of the raw linear program, as in the MPS files, and the solver's answer."""
-    triples = list_all_rows(find_bounded_pairs(form, "reduced"), form.observables)
-    program, inverse = RowReduction(triples, scaled=False).apply(form)
-    yield {"rows": program.rows, "columns": program.columns, "nonzeros": int(program.matrix.nnz)}
-    clock = time.perf_counter()
-    back_end = cast(BackEnd, find(contestant.back_end).load())
-    answer = back_end(program, contestant.options(threads), None)
-    solution = measure(program, answer, solver=contestant.solver, seconds=time.perf_counter() - clock)
-    yield read_claim(answer.status), inverse(solution)
-
-
-def _by_blocks(form: NormalForm, contestant: Contestant, threads: int) -> Iterator[object]:
-    program, inverse = BlockReduction().apply(form)
-    rows = int(np.isfinite(form.exponents).sum()) * form.observables
-    yield {"rows": rows, "columns": form.groups * form.observables}
-    options = contestant.options(threads)
-    solution = block_back_end(contestant.back_end)(program, options, gap=options.relative_gap)
-    yield read_claim(solution.status), inverse(solution)
-
-
 def _certify(form: NormalForm, candidate: ChannelCandidate) -> Phase:
     """Return the result of rounding an answer, and the lower bound that its multipliers prove."""
     if candidate.matrix is None and candidate.multipliers is None:
         return {"rounded": Verdict.FAILED}
     try:
         made = recover_design(
-            form, replace(candidate, summary=replace(candidate.summary, status=Status.STALLED)), _DESIGN_TOLERANCE
+            form, replace(candidate, summary=replace(candidate.summary, status=Status.STALLED)), TOLERANCE
         )
     except (SolverError, CertificateError) as error:
         return {"rounded": Verdict.FAILED, "message": str(error)}
@@ -256,7 +240,7 @@ def _certify(form: NormalForm, candidate: ChannelCandidate) -> Phase:
     }
 
 
-def fraction_phases(pairs: RowPairs, contestant: Contestant, threads: int) -> Iterator[dict[str, Any]]:
+def fraction_phases(pairs: RowPairs, settings: SolveSettings) -> Iterator[Phase]:
     """Yield the values of a row after each phase; the cost is minus the mean leakage, which is maximised.
 
     For each pair, the linear program of Charnes and Cooper (1962) is solved. `certified` describes the returned x:
@@ -267,8 +251,9 @@ def fraction_phases(pairs: RowPairs, contestant: Contestant, threads: int) -> It
     rows, columns = (sum(getattr(each.program, name) for each in programs) for name in ("rows", "columns"))
     yield {"build_s": time.perf_counter() - clock, "rows": rows, "columns": columns}
     clock = time.perf_counter()
-    back_end = cast(BackEnd, find(contestant.back_end).load())
-    answers = [back_end(each.program, contestant.options(threads), None) for each in programs]
+    back_end = cast(BackEnd, find(settings.solver).load())
+    options = settings.options_for_rows(settings.deadline())
+    answers = [back_end(each.program, options, None) for each in programs]
     claims = {read_claim(answer.status) for answer in answers}
     yield {
         "solve_s": time.perf_counter() - clock,

@@ -20,7 +20,7 @@ SHIFT = 1.0
 
 @dataclass(frozen=True)
 class Score:
-    """Totals of a contestant over all its runs.
+    """Totals of a solver over all its runs.
 
     Attributes:
         runs: Number of runs.
@@ -31,7 +31,6 @@ class Score:
         mean: Shifted geometric mean of the seconds of solved runs; NaN if no run is solved.
         censored_mean: Shifted geometric mean of the seconds of all runs, which includes the time limit for each
             unsolved run.
-        ours: Whether the contestant belongs to this package.
     """
 
     runs: int
@@ -41,12 +40,6 @@ class Score:
     wrong: int
     mean: float
     censored_mean: float
-    ours: bool
-
-
-def contestant(row: Mapping[str, Any]) -> str:
-    """Return the solver of a row with its settings."""
-    return f"{row['solver']} ({row['settings']})" if row["settings"] else str(row["solver"])
 
 
 def problem(row: Mapping[str, Any]) -> tuple[str, int, int]:
@@ -56,7 +49,7 @@ def problem(row: Mapping[str, Any]) -> tuple[str, int, int]:
 
 def is_solved(row: Mapping[str, Any]) -> bool:
     """Return whether a run ended with a channel, or a fraction, that is proved to be optimal."""
-    return row.get("rounded") == Verdict.OPTIMAL and not row.get("censored")
+    return row.get("rounded") == Verdict.OPTIMAL and row["ended"] == "done"
 
 
 def seconds(row: Mapping[str, Any]) -> float:
@@ -65,18 +58,18 @@ def seconds(row: Mapping[str, Any]) -> float:
 
 
 def scores(rows: Results, limit: float) -> dict[str, Score]:
-    """Return the scores of all contestants: sorted by the number of solved problems, then by speed.
+    """Return the scores of all solvers: sorted by the number of solved problems, then by speed.
 
     Args:
         rows: The runs, each a mapping of columns to values.
         limit: Seconds used for an unsolved run.
 
     Returns:
-        The score of each contestant.
+        The score of each solver.
     """
     found: dict[str, Score] = {}
-    for name in dict.fromkeys(map(contestant, rows)):
-        mine = [row for row in rows if contestant(row) == name]
+    for name in dict.fromkeys(row["solver"] for row in rows):
+        mine = [row for row in rows if row["solver"] == name]
         said = [row for row in mine if row.get("claimed") == Verdict.OPTIMAL]
         faults = [
             row for row in said if row.get("certified") != Verdict.OPTIMAL and row.get("certified") != Verdict.TIMEOUT
@@ -91,7 +84,6 @@ def scores(rows: Results, limit: float) -> dict[str, Score]:
             wrong=len(faults) - not_private,
             mean=compute_shifted_mean(times),
             censored_mean=compute_shifted_mean([seconds(row) if is_solved(row) else limit for row in mine]),
-            ours=any(row.get("ours") for row in mine),
         )
     return dict(sorted(found.items(), key=lambda each: (-each[1].solved / each[1].runs, each[1].censored_mean)))
 
@@ -107,10 +99,10 @@ def compute_shifted_mean(values: Iterable[float], shift: float = SHIFT) -> float
 
 
 def performance_profile(rows: Results) -> dict[str, Floats]:
-    """Return, for each contestant, the sorted ratios of its times to the best times on the same problems.
+    """Return, for each solver, the sorted ratios of its times to the best times on the same problems.
 
-    The profile ρ(τ) of Dolan and Moré (2002, equation 2.1) is the share of a contestant's problems with a ratio of at
-    most τ. Unsolved problems have an infinite ratio. Problems that no contestant solved are left out.
+    The profile ρ(τ) of Dolan and Moré (2002, equation 2.1) is the share of a solver's problems with a ratio of at
+    most τ. Unsolved problems have an infinite ratio. Problems that no solver solved are left out.
     """
     best: dict[tuple[str, int, int], float] = {}
     for row in rows:
@@ -120,5 +112,5 @@ def performance_profile(rows: Results) -> dict[str, Floats]:
     for row in rows:
         if problem(row) in best:
             ratio = seconds(row) / max(best[problem(row)], 1e-9) if is_solved(row) else math.inf
-            found.setdefault(contestant(row), []).append(ratio)
+            found.setdefault(row["solver"], []).append(ratio)
     return {name: np.sort(np.array(ratios)) for name, ratios in found.items()}

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-import time
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mechdesign.base import _lazy
 from mechdesign.base._atomic import write_file
-from mechdesign.base._check import as_number, as_path, require_kind
-from mechdesign.base._errors import ExportError, InputError
+from mechdesign.base._check import as_path, as_positive, require_kind
+from mechdesign.base._errors import ExportError, InputError, StateError
+from mechdesign.base._machine import name_processor
+from mechdesign.base._process import ignore_warnings
 from mechdesign.base._version import __version__
-from mechdesign.runs._contestants import CONTESTANTS, Contestant, select_contestants
-from mechdesign.runs._families import FAMILIES, Family, RowPairs
-from mechdesign.runs._identity import processor
-from mechdesign.runs._phases import Verdict, reduce_pairs
-from mechdesign.runs._store import Request, Row, State, Store
-from mechdesign.solve._linear import to_mps
-from mechdesign.synthesis.formats._plain import mps
+from mechdesign.certify._texts import csv_text
+from mechdesign.runs._families import FAMILIES, Family
+from mechdesign.runs._phases import TOLERANCE, Verdict
+from mechdesign.runs._scores import Score, scores
+from mechdesign.runs._worker import Outcome, Task, run_in_worker
+from mechdesign.solve import _registry as registry
+from mechdesign.solve._cvxpy import takes_options
+from mechdesign.solve._registry import Solver
+from mechdesign.synthesis._settings import Rows, SolveSettings
 
-if TYPE_CHECKING:
-    from mechdesign.runs._worker import WorkerOutcome
-
-__all__ = [
-    "CONTESTANTS",
-    "FAMILIES",
-    "SUITES",
-    "Contestant",
-    "Family",
-    "Results",
-    "Suite",
-    "Verdict",
-    "export_mps",
-    "run",
-]
+__all__ = ["COLUMNS", "FAMILIES", "SUITES", "Family", "Suite", "Verdict", "run"]
 __dir__ = _lazy.listing(__all__)
 
+Row = Mapping[str, Any]
 
 _CHANNELS = ("grid", "roads", "blocks", "distortion", "joint", "worst-cost", "checkins")
 
@@ -50,7 +43,7 @@ class Suite:
 
     Attributes:
         name: Name of the suite.
-        sizes: Numbers of secrets for each family.
+        sizes: Numbers of secrets for each family, by its name in `FAMILIES`.
         seeds: Seeds for each size.
         time_limit: Seconds for building, solving and certifying one problem.
         memory: Memory limit of one run, in gigabytes.
@@ -86,12 +79,14 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
 """Every suite by name."""
 
 
-def find_suite(name: str) -> Suite:
-    """Return a suite; raise `InputError` with all names if it is unknown."""
-    require_kind(name, str, "suite", "the name of a suite")
-    if name not in SUITES:
-        raise InputError("suite", "is not known", value=name, bound=f"one of {', '.join(SUITES)}")
-    return SUITES[name]
+def find_suite(suite: str | Suite) -> Suite:
+    """Return a suite; raise `InputError` with all names if its name is unknown."""
+    if isinstance(suite, Suite):
+        return suite
+    require_kind(suite, str, "suite", "a suite, or the name of one")
+    if suite not in SUITES:
+        raise InputError("suite", "is not known", value=suite, bound=f"one of {', '.join(SUITES)}")
+    return SUITES[suite]
 
 
 def problems(suite: Suite) -> list[tuple[str, int, int]]:
@@ -106,56 +101,46 @@ def problems(suite: Suite) -> list[tuple[str, int, int]]:
     return sorted(found, key=lambda each: each[1])
 
 
-def export_mps(suite: str, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """Write every linear program of a suite in free MPS format, exactly as solvers of linear programs receive it.
+# Solvers that take part through CVXPY if they are installed.
+_PEERS = (
+    "clarabel", "piqp", "qoco", "scs", "glop", "pdlp", "scip", "glpk", "cbc", "gurobi", "mosek", "xpress", "copt",
+    "cplex",
+)  # fmt: skip
+# Other names of solvers that have a name of their own.
+_ALIASES = ("highs", "cvxpy")
 
-    Args:
-        suite: "small", "medium" or "large".
-        folder: Folder of the files, created if missing.
 
-    Returns:
-        The files, one for each problem or pair of rows.
+def select_solvers(names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of the solvers that take part; without names, all installed ones.
 
-    Raises:
-        InputError: If the suite is unknown.
-        ExportError: If a file cannot be written.
-
-    Example:
-        >>> export_mps("small", "programs")  # doctest: +SKIP
+    Raises `InputError` if a name is unknown or the list is empty. Raises `MissingDependencyError` if a named solver is
+    not installed.
     """
-    folder = Path(as_path(folder, "folder"))
-    found = problems(find_suite(suite))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ExportError(f"{folder} cannot be made: {error.strerror or error}") from error
-    written: list[Path] = []
-    for family, n, seed in found:
-        instance = FAMILIES[family].make(n, seed)
-        name = f"{family}-{n}-{seed}"
-        if isinstance(instance, RowPairs):
-            programs = {f"{name}-{index}": to_mps(each.program) for index, each in enumerate(reduce_pairs(instance))}
-        else:
-            programs = {name: mps(instance)}
-        for stem, lines in programs.items():
-            path = folder / f"{stem}.mps"
-            write_file(path, (line.encode() for line in lines))
-            written.append(path)
-    return tuple(written)
+    if names is None:
+        # CVXPY warns about missing optional packages.
+        with ignore_warnings(module="cvxpy"):
+            import cvxpy
+        by_cvxpy: list[str] = cvxpy.installed_solvers()  # type: ignore[no-untyped-call]
+        known = [each.name for each in registry.available() if each.installed and each.name not in _ALIASES]
+        return ("auto", *known, *(f"cvxpy-{name}" for name in _PEERS if name.upper() in by_cvxpy))
+    if isinstance(names, str) or not names:
+        raise InputError("solvers", "must be a list of names", value=names, bound='such as ["auto", "highs-ipx"]')
+    for name in names:
+        if name != "auto":
+            registry.find(name).load()
+    return tuple(dict.fromkeys(names))
 
-
-VERSION = 1
-"""Version of the meaning of a row; folders of another version are rejected."""
 
 COLUMNS = (
     "family",
     "n",
     "seed",
     "solver",
-    "settings",
+    "version",
     "build_s",
     "solve_s",
     "certify_s",
+    "processor_s",
     "peak_mb",
     "claimed",
     "certified",
@@ -163,171 +148,148 @@ COLUMNS = (
     "cost",
     "lower_bound",
     "relative_gap",
-    "censored",
+    "ended",
     "rounded",
     "cost_returned",
     "iterations",
+    "given",
     "rows",
     "columns",
-    "ours",
+    "message",
+    "machine",
+    "load",
 )
 """The columns of the table."""
 
-_TABLE_INTERVAL_S = 10.0
-
-
-@dataclass(frozen=True)
-class Results:
-    """The results of a benchmark.
-
-    Attributes:
-        folder: The folder of the results.
-        rows: A mapping of columns to values for each run, in order.
-        missing: Number of runs not finished, including runs of other processes.
-
-    Example:
-        >>> Results(Path("bench"), ({"solver": "auto", "cost": 1.5},), missing=3).missing
-        3
-    """
-
-    folder: Path
-    rows: tuple[Mapping[str, Any], ...]
-    missing: int
+_ROWS = "rows"
 
 
 def run(
-    suite: str = "small",
+    suite: str | Suite = "small",
     solvers: Sequence[str] | None = None,
     folder: str | os.PathLike[str] = "bench",
     *,
-    resume: bool = False,
     time_limit: float | None = None,
     memory: float | None = None,
+    rows: Rows = "auto",
     threads: int = 1,
     progress: Callable[[int, int, str], None] | None = None,
-) -> Results:
-    """Run a suite of problems by several solvers, and write a table and a report.
+) -> tuple[Row, ...]:
+    """Run a suite of problems by several solvers, and write tables and a figure.
 
-    Every run has a separate process. All results are kept; a run that meets a limit is censored. After Ctrl-C or a
-    crash, finished rows remain, and `resume` runs the others. Any number of processes may share a folder.
+    Every run has a separate process, which is ended with all processes that it started. A run that meets a limit is a
+    result, too. Each result is a file in the folder as soon as it is known, and is not computed again: after Ctrl-C or
+    a crash, the next call goes on.
 
     Args:
-        suite: "small", "medium" or "large".
-        solvers: Names of solvers, or None for all installed solvers.
-        folder: Folder of the results, with ``results.csv``, ``rows/``, ``environment.json`` and ``report.html``.
-        resume: Whether the folder may already contain rows of the same request.
+        suite: "small", "medium", "large", or a suite of your own.
+        solvers: Names of solvers, as for `mechdesign.design`; None for all that are installed or registered.
+        folder: Folder of the results, with ``rows/``, ``results.csv``, ``scores.csv`` and ``profile.svg``.
         time_limit: Seconds for one problem, or None for the limit of the suite.
         memory: Gigabytes for one problem, or None for the limit of the suite.
+        rows: Privacy rows that solvers of rows receive, as for `mechdesign.design`.
         threads: Number of threads of each solver.
-        progress: Function that is called after each row with the number of finished rows, the number of all rows, and
-            the name of the row.
+        progress: Function that is called after each run with the number of finished runs, the number of all runs, and
+            what was found.
 
     Returns:
-        The rows, and the number of missing rows.
+        The rows of ``results.csv``: a mapping of `COLUMNS` to values for each run.
 
     Raises:
         InputError: If the suite or a solver is unknown, or a limit is out of range.
         MissingDependencyError: If a named solver is not installed.
-        StateError: If the folder contains other files, or the results of another request.
-        ExportError: If a file cannot be written; finished rows are kept.
+        StateError: If the folder contains other files, or a damaged result.
+        ExportError: If a file cannot be written; finished runs are kept.
 
     Example:
         >>> run("small", ["auto"], "bench")  # doctest: +SKIP
     """
-    from mechdesign.runs import _worker  # noqa: F401 - each row needs it
-    from mechdesign.runs._bench_page import write_report
-
-    request = request_of(suite, solvers, time_limit=time_limit, memory=memory, threads=threads)
-    store = Store(folder, request, resume=resume)
-    total = len(request.identities)
-    tabulated = time.monotonic()
-    try:
-        for key in store.missing():
-            with store.claim(key) as mine:
-                if not mine:
-                    continue
-                description: Mapping[str, Any] = request.by_identity[key]
-                row = _row(key, description)
-                store.write(row)
-            if progress is not None:
-                progress(total - len(store.missing()), total, _name(description, row))
-            if time.monotonic() - tabulated > _TABLE_INTERVAL_S:
-                store.tabulate()
-                tabulated = time.monotonic()
-    finally:
-        store.tabulate()
-    rows = tuple(row.values for row in store.rows())
-    write_report(store.folder, request.about, rows, total)
-    return Results(store.folder, rows, len(store.missing()))
-
-
-def request_of(
-    suite: str,
-    solvers: Sequence[str] | None = None,
-    *,
-    time_limit: float | None = None,
-    memory: float | None = None,
-    threads: int = 1,
-) -> Request:
-    """Return the request for a suite: small problems first, each with all contestants."""
     found = find_suite(suite)
-    limits = {
-        "time_limit": _limit("time_limit", time_limit, found.time_limit),
-        "memory": _limit("memory", memory, found.memory),
-    }
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InputError("threads", "must be a number of threads", value=threads, bound="an integer >= 1")
-    contestants = select_contestants(solvers)
-    about = {"suite": suite, "contestants": [each.name for each in contestants], **limits, "threads": threads}
-    descriptions = [
-        _description(family, n, seed, contestant, limits, threads)
+    seconds = as_positive(found.time_limit if time_limit is None else time_limit, "time_limit")
+    gigabytes = as_positive(found.memory if memory is None else memory, "memory")
+    contestants = [_set_up(name, rows, threads) for name in select_solvers(solvers)]
+    tasks = [
+        Task(FAMILIES[family], n, seed, solver, settings)
         for family, n, seed in problems(found)
-        for contestant in contestants
-        if not (family == "row-pairs" and contestant.route != "rows")
+        for solver, settings in contestants
+        if family != "row-pairs" or (solver is not None and solver.takes == "rows")
     ]
-    return Request("bench", VERSION, about, descriptions, COLUMNS)
+    home = _open(Path(as_path(folder, "folder")))
+    files = [home / _ROWS / f"{_identity(task, seconds, gigabytes)}.json" for task in tasks]
+    known = [_read(file) for file in files]
+    try:
+        for index, (task, file) in enumerate(zip(tasks, files, strict=True)):
+            if known[index] is not None:
+                continue
+            row = _describe(task, run_in_worker(task, seconds, gigabytes), seconds)
+            write_file(file, [json.dumps(row, indent=1).encode(), b"\n"])
+            known[index] = row
+            if progress is not None:
+                said = f"claims {row['claimed']}, is {row['certified']}"
+                done = sum(each is not None for each in known)
+                progress(done, len(tasks), f"{task.family.name}, n = {task.n}, {task.settings.solver}: {said}")
+    finally:
+        finished = tuple(row for row in known if row is not None)
+        _tabulate(home, finished, seconds)
+    return finished
 
 
-def _description(
-    family: str, n: int, seed: int, contestant: Contestant, limits: Mapping[str, float], threads: int
-) -> dict[str, object]:
-    return {
-        "family": family,
-        "parameters": dict(FAMILIES[family].parameters),
-        "data": FAMILIES[family].data(),
-        "n": n,
-        "seed": seed,
-        "contestant": contestant.name,
-        "settings": contestant.description(),
-        **limits,
-        "threads": threads,
-        "package": __version__,
-    }
+def _set_up(name: str, rows: Rows, threads: int) -> tuple[Solver | None, SolveSettings]:
+    """Return the solver of a name and its settings; some solvers of CVXPY take no number of threads."""
+    settings = SolveSettings(name, TOLERANCE, rows=rows, threads=threads)
+    if name == "auto":
+        return None, replace(settings, rows="auto")
+    solver = registry.find(name)
+    if solver.takes == "blocks":
+        return solver, replace(settings, rows="auto")
+    bare = name.startswith("cvxpy-") and not takes_options(name.removeprefix("cvxpy-").upper())
+    return solver, replace(settings, threads=None) if bare else settings
 
 
-def _row(key: str, description: Mapping[str, Any]) -> Row:
-    task = {name: description[name] for name in ("family", "n", "seed", "contestant", "threads", "time_limit")}
-    from mechdesign.runs._worker import run_in_worker
+def _open(folder: Path) -> Path:
+    """Make the folder of the results, or return an existing one; raise `StateError` if it contains other files."""
+    try:
+        if folder.exists() and not (folder / _ROWS).is_dir() and any(folder.iterdir()):
+            raise StateError(f"{folder} contains other files, such as {min(folder.iterdir()).name}. Choose another")
+        (folder / _ROWS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExportError(f"{folder} cannot be used: {error.strerror or error}") from error
+    return folder
 
-    outcome = run_in_worker(task, description["time_limit"], description["memory"], description["threads"])
-    state = {"done": State.DONE, "time": State.CENSORED, "memory": State.CENSORED}.get(outcome.ended, State.FAILED)
-    found = dict(outcome.found)
-    values: dict[str, Any] = {
-        "family": description["family"],
-        "n": found.get("secrets", description["n"]),
-        "seed": description["seed"],
-        "solver": description["settings"]["solver"],
-        "settings": description["settings"]["settings"],
-        "ours": description["contestant"].startswith(("auto", "block")),
-        **_describe_end(outcome, description["time_limit"]),
-    }
-    values |= {name: found[name] for name in COLUMNS if name in found and name not in values}
-    known = {"message", "version", "blas", "primal_residual", "nonzeros"}
-    details = {name: value for name, value in found.items() if name in known}
-    details |= {"ended": outcome.ended, "threads": description["threads"], "machine": processor(), "load": _load()}
-    if outcome.message:
-        details["message"] = outcome.message
-    return Row(key, state, values, details)
+
+def _identity(task: Task, time_limit: float, memory: float) -> str:
+    """Return a name for the result of a task: what it is about, and a digest of all that it depends on."""
+    family, settings = task.family, task.settings
+    about = [family.name, task.n, task.seed, settings.solver, dict(family.parameters), family.data()]
+    about += [time_limit, memory, settings.tolerance, settings.rows, settings.threads, __version__]
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+    return re.sub(r"[^\w.-]", "-", f"{family.name}-{task.n}-{task.seed}-{settings.solver}-{digest}")
+
+
+def _read(file: Path) -> Row | None:
+    try:
+        row = json.loads(file.read_bytes())
+        return {name: row[name] for name in COLUMNS}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StateError(f"{file} is not a valid result ({error}). Delete it, and it will be computed again") from error
+
+
+def _describe(task: Task, outcome: Outcome, time_limit: float) -> Row:
+    """Return the row of a run."""
+    found = outcome.found
+    row: dict[str, Any] = {"family": task.family.name, "n": task.n, "seed": task.seed}
+    row |= {"solver": task.settings.solver, "given": task.settings.rows}
+    if outcome.ended != "done":
+        verdict = Verdict.TIMEOUT if outcome.ended == "time" else Verdict.FAILED
+        row |= dict.fromkeys(("claimed", "certified", "rounded"), verdict.value)
+    if outcome.ended in ("time", "memory"):
+        # The unfinished phase took at least the remainder of the limit.
+        phase = next(name for name in ("build_s", "solve_s", "certify_s") if name not in found)
+        row[phase] = max(0.0, time_limit - sum(found.get(name, 0.0) for name in ("build_s", "solve_s")))
+    row |= {**found, "ended": outcome.ended, "machine": name_processor(), "load": _load()}
+    return {name: row.get(name) for name in COLUMNS}
 
 
 def _load() -> float | None:
@@ -335,32 +297,15 @@ def _load() -> float | None:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
-def _describe_end(outcome: WorkerOutcome, time_limit: float) -> dict[str, Any]:
-    """Return the verdicts and times that follow from the way in which a run ended, in addition to its results."""
-    if outcome.ended == "done":
-        return {"censored": False}
-    if outcome.ended in ("time", "memory"):
-        verdict = Verdict.TIMEOUT if outcome.ended == "time" else Verdict.FAILED
-        known = sum(outcome.found.get(name, 0.0) for name in ("build_s", "solve_s"))
-        # The unfinished phase took at least the remainder of the limit.
-        phase = next(name for name in ("build_s", "solve_s", "certify_s") if name not in outcome.found)
-        return {"censored": True, phase: max(0.0, time_limit - known), **_verdicts(outcome, verdict)}
-    return {"censored": False, **_verdicts(outcome, Verdict.FAILED)}
+def _tabulate(folder: Path, rows: Sequence[Row], time_limit: float) -> None:
+    from mechdesign.report._style import figure_bytes
+    from mechdesign.runs._profile import draw_profile
 
-
-def _verdicts(outcome: WorkerOutcome, verdict: Verdict) -> dict[str, str]:
-    return {name: outcome.found.get(name, verdict.value) for name in ("claimed", "certified", "rounded")}
-
-
-def _name(description: Mapping[str, Any], row: Row) -> str:
-    which = f"{description['family']}, n = {row.values['n']}, {description['contestant']}"
-    return f"{which}: claims {row.values.get('claimed', '')}, is {row.values.get('certified', '')}"
-
-
-def _limit(name: str, value: float | None, default: float) -> float:
-    if value is None:
-        return default
-    number = as_number(value, name)
-    if number <= 0:
-        raise InputError(name, "must be positive", value=value, bound="greater than 0")
-    return number
+    tables = {"results.csv": [COLUMNS, *(row.values() for row in rows)]}
+    tables["scores.csv"] = [
+        ["solver", *(each.name for each in fields(Score))],
+        *([name, *astuple(score)] for name, score in scores(rows, time_limit).items()),
+    ]
+    for name, table in tables.items():
+        write_file(folder / name, [csv_text(table).encode()])
+    write_file(folder / "profile.svg", [figure_bytes(draw_profile(rows))])

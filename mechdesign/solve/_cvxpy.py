@@ -55,7 +55,7 @@ class _Dialect:
         package: The package that provides the solver.
         names: A function that returns all option names.
         tolerances: Options that bound violations.
-        time_limit: Option for the time limit.
+        time_limit: Option for the time limit; empty if the solver has no such option.
         threads: Option for the number of threads; empty if the solver has no such option.
         gaps: Options that bound the difference of the primal and dual objectives.
         smallest: The smallest tolerance that the solver accepts.
@@ -86,6 +86,14 @@ def _osqp_names() -> Collection[str]:
     return _public(importlib.import_module("osqp.ext_builtin").OSQPSettings())
 
 
+def _piqp_names() -> Collection[str]:
+    return _public(importlib.import_module("piqp").SparseSolver().settings)
+
+
+def _qoco_names() -> Collection[str]:
+    return _public(importlib.import_module("qoco.qoco_ext").QOCOSettings)
+
+
 def _scipy_names() -> Collection[str]:
     names: Collection[str] = importlib.import_module("._scipy", __package__).OPTIONS
     return {"method", *names}
@@ -113,6 +121,15 @@ _DIALECTS = {
         pivots="simplex_iteration_limit",
     ),
     "OSQP": _Dialect("osqp", _osqp_names, ("eps_abs", "eps_rel"), "time_limit"),
+    "PIQP": _Dialect(
+        "piqp",
+        _piqp_names,
+        ("eps_abs", "eps_rel"),
+        "",
+        "num_threads",
+        ("eps_duality_gap_abs", "eps_duality_gap_rel"),
+    ),
+    "QOCO": _Dialect("qoco", _qoco_names, ("abstol", "reltol"), ""),
     "SCIPY": _Dialect(
         "scipy",
         _scipy_names,
@@ -146,13 +163,18 @@ _PACKAGES = {
 }
 
 
+def takes_options(method: str) -> bool:
+    """Return whether tolerances, limits and options are known for a solver."""
+    return method in _DIALECTS
+
+
 def back_end(method: str) -> BackEnd:
     """Return the CVXPY solver called `method`, such as "CLARABEL".
 
-    The argument `start` and the option `vertex` have no effect. Clarabel and HiGHS obey `threads`; SCS, OSQP and SciPy
-    run in one thread. A solver without an entry in `_DIALECTS` runs with its default tolerances, and refuses time
-    limits, threads and extra options. Ctrl-C takes effect when the solver returns, and discards its numbers; SCS reacts
-    earlier.
+    The argument `start` and the option `vertex` have no effect. Clarabel, HiGHS and PIQP obey `threads`; the others run
+    in one thread. PIQP and QOCO refuse time limits. A solver without an entry in `_DIALECTS` runs with its default
+    tolerances, and refuses time limits, threads and extra options. Ctrl-C takes effect when the solver returns, and
+    discards its numbers; SCS reacts earlier.
 
     Args:
         method: Name of the solver in CVXPY, in upper case.
@@ -205,11 +227,12 @@ _UNSURE = ("unbounded", "infeasible_or_unbounded")
 
 def _settings(method: str, program: LinearProgram, options: Options) -> dict[str, object]:
     dialect = _DIALECTS.get(method)
+    limit = options.deadline.limit
+    if limit is not None and not (dialect and dialect.time_limit):
+        known = f"available with {', '.join(name for name, each in _DIALECTS.items() if each.time_limit)}"
+        raise InputError("options.time_limit", f"is not supported by {method}", value=limit, bound=known)
     if dialect is None:
         known = f"available with {', '.join(_DIALECTS)}"
-        limit = options.deadline.limit
-        if limit is not None:
-            raise InputError("options.time_limit", f"is not supported by {method}", value=limit, bound=known)
         if options.threads is not None:
             raise InputError("options.threads", f"is not supported by {method}", value=options.threads, bound=known)
         for name, value in options.extra.items():

@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mechdesign.base._check import unknown_name
@@ -119,6 +119,11 @@ def register(solver: Solver) -> None:
     _SOLVERS[name] = solver
 
 
+def solve_here(solver: Solver) -> None:
+    """Make a solver known to this process, which solves its programs itself, however large they are."""
+    _SOLVERS[solver.name] = replace(solver, apart=math.inf)
+
+
 def available() -> tuple[Solver, ...]:
     """Return all registered solvers. In addition, `find` accepts ``cvxpy-NAME`` for any installed solver of CVXPY.
 
@@ -149,12 +154,12 @@ def find(name: str) -> Solver:
     >>> find("scipy").deaf
     True
     """
-    if name.lower().startswith(_CVXPY) and name.lower() != _CVXPY:
+    if name in _SOLVERS:
+        solver = _SOLVERS[name]
+    elif name.lower().startswith(_CVXPY) and name.lower() != _CVXPY:
         solver = Solver(
             name.lower(), _from("cvxpy", name[len(_CVXPY) :].upper()), "cvxpy", apart=_MIN_COEFFICIENTS_DEAF, deaf=True
         )
-    elif name in _SOLVERS:
-        solver = _SOLVERS[name]
     else:
         raise unknown_name(name, (_RESERVED, *_SOLVERS, f"{_CVXPY}NAME"), "solver")
     if not solver.installed:

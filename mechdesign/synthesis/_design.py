@@ -221,7 +221,7 @@ def _run_attempts(
     if not bounded and (form.problem.objective == "expected" or not form.ties):
         yield replace(first, solver=_CLOSED_FORM), _answer_separately(form).with_facts(plan=first.reason)
         return
-    answer = _find_strategy(first)(first, settings, deadline, None)
+    answer = find_strategy(first)(first, settings, deadline, None)
     start, stalled = answer.start, answer.status is Status.STALLED
     tried: tuple[str, ...] = (f"{first.name}: {answer.summary.message}",)
     yield first, answer.with_facts(plan=answer.summary.plan or first.reason, tried=tried)
@@ -231,13 +231,14 @@ def _run_attempts(
         deadline.tell(f"{tried[-1]}; {attempt.name} takes over")
         deadline.check()
         again = attempt.form is form and (attempt.solver, attempt.rows) == (first.solver, first.rows)
-        answer = _find_strategy(attempt)(attempt, settings, deadline, start if again else None)
+        answer = find_strategy(attempt)(attempt, settings, deadline, start if again else None)
         reason = f"{attempt.reason}, after {'; '.join(tried)}"
         tried = (*tried, f"{attempt.name}: {answer.summary.message}")
         yield attempt, answer.with_facts(plan=reason, tried=tried)
 
 
-def _find_strategy(attempt: Attempt) -> Strategy:
+def find_strategy(attempt: Attempt) -> Strategy:
+    """Return the function that solves the normal form of an attempt."""
     return _STRATEGIES[RAYS if attempt.rows == RAYS else registry.find(attempt.solver).takes]
 
 
