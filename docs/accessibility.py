@@ -13,7 +13,6 @@ It needs playwright (pip), axe-core (npm) and Chromium. AXE names the file axe.m
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import shutil
 import sys
@@ -146,7 +145,6 @@ def write_reports(folder: Path) -> list[Path]:
     """Write a small report of each kind, and return the pages."""
     import mechdesign as md
     from mechdesign.report import _audit_page, _compare_page
-    from mechdesign.runs import _bench_page
 
     folder.mkdir(parents=True, exist_ok=True)
     domain = md.Domain.grid(4, 3, 4.0, 3.0, unit="km")
@@ -168,35 +166,7 @@ def write_reports(folder: Path) -> list[Path]:
     (folder / "compare.html").write_text(_compare_page.html(compared), encoding="utf-8")
     (folder / "sweep.toml").write_text(_SWEEP)
     md.sweep.run(folder / "sweep.toml", folder / "sweep", jobs=1)
-    about = {"suite": "small", "time_limit": 10.0, "memory": 4.0, "threads": 1}
-    runs = [_make_run(solver, n, tight) for solver, tight in (("auto", 0.6), ("other", math.inf)) for n in (4, 9)]
-    (folder / "bench.html").write_text(_bench_page.html(about, runs, len(runs)), encoding="utf-8")
     return sorted(folder.rglob("*.html"))
-
-
-def _make_run(solver: str, n: int, tight: float) -> dict[str, Any]:
-    """Return a row of a benchmark, for its page alone: the numbers are invented."""
-    verdict = "optimal" if math.isfinite(tight) else "not-private"
-    return {
-        "family": "grid",
-        "n": n,
-        "seed": 0,
-        "solver": solver,
-        "settings": "",
-        "ours": solver == "auto",
-        "claimed": "optimal",
-        "certified": verdict,
-        "rounded": "optimal",
-        "censored": False,
-        "cost": 1.0,
-        "build_s": 0.1,
-        "solve_s": 0.1 * n,
-        "certify_s": 0.1,
-        "tight_epsilon": tight,
-        "cost_returned": 1.0,
-        "relative_gap": 0.0,
-        "peak_mb": 100.0,
-    }
 
 
 _WALK = """

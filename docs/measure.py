@@ -85,7 +85,7 @@ def solvers() -> Table:
         suite = md.bench.Suite("solvers", sizes, seeds, time_limit=400.0, memory=8.0)
         found += [row for row in md.bench.run(suite, names, folder, rows=rows) if row not in found]
     with _STORED.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, md.bench.COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, list(found[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(found)
     return compare_solvers()

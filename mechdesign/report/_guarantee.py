@@ -211,23 +211,5 @@ def describe_trace(found: ReleasedTrace) -> Rows:
     ]
 
 
-def describe_benchmark(families: Mapping[str, str], counted: Sequence[str]) -> Rows:
-    """Return the rows on a benchmark of solvers.
-
-    `families` are the titles of its families of problems, by name; problems of the families `counted` come from data.
-    """
-    listed = ", ".join(f"{name} ({title})" for name, title in families.items())
-    data = f", except {', '.join(counted)}, whose priors were counted in data" if counted else ""
-    return [
-        (_UNIT, "the secret behind one answer of one channel; the benchmark releases no answers"),
-        (_PARAMETERS, f"those of the problems; δ = 0 for every bound on pairs. {listed or 'No problem was run'}"),
-        (_TRUST, _LOCAL),
-        (_COMPOSITION, "nothing is released, so nothing adds up"),
-        (_SIDE_CHANNELS, "not measured: the times are those of the solvers, not of sampling"),
-        (_COLLECTION, f"the problems are generated from seeds{data}"),
-        (_NOT_COVERED, "matrices as solvers return them: only rounded and certified channels are private"),
-    ]
-
-
 def _join(parts: Sequence[str] | Iterator[str] | dict[str, None]) -> str:
     return "; ".join(parts)

@@ -36,7 +36,8 @@ def draw_profile(rows: Results) -> Figure:
     axes.set_ylim(0, 103)
     axes.set_xlabel("time, as a multiple of the best time on the same problem")
     axes.set_ylabel("problems solved, in percent")
-    put_legend(axes, fontsize=8, handlelength=3)
+    if profile:
+        put_legend(axes, fontsize=8, handlelength=3)
     headline(figure, _find_headline(profile))
     return figure
 

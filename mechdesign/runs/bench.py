@@ -29,7 +29,7 @@ from mechdesign.solve._cvxpy import takes_options
 from mechdesign.solve._registry import Solver
 from mechdesign.synthesis._settings import Rows, SolveSettings
 
-__all__ = ["COLUMNS", "FAMILIES", "SUITES", "Family", "Suite", "Verdict", "run"]
+__all__ = ["FAMILIES", "SUITES", "Family", "Suite", "Verdict", "run"]
 __dir__ = _lazy.listing(__all__)
 
 Row = Mapping[str, Any]
@@ -193,7 +193,7 @@ def run(
             what was found.
 
     Returns:
-        The rows of ``results.csv``: a mapping of `COLUMNS` to values for each run.
+        The rows of ``results.csv``: a mapping of columns to values for each run.
 
     Raises:
         InputError: If the suite or a solver is unknown, or a limit is out of range.
@@ -298,9 +298,6 @@ def _load() -> float | None:
 
 
 def _tabulate(folder: Path, rows: Sequence[Row], time_limit: float) -> None:
-    from mechdesign.report._style import figure_bytes
-    from mechdesign.runs._profile import draw_profile
-
     tables = {"results.csv": [COLUMNS, *(row.values() for row in rows)]}
     tables["scores.csv"] = [
         ["solver", *(each.name for each in fields(Score))],
@@ -308,4 +305,11 @@ def _tabulate(folder: Path, rows: Sequence[Row], time_limit: float) -> None:
     ]
     for name, table in tables.items():
         write_file(folder / name, [csv_text(table).encode()])
-    write_file(folder / "profile.svg", [figure_bytes(draw_profile(rows))])
+    write_file(folder / "profile.svg", [_draw(rows)])
+
+
+def _draw(rows: Sequence[Row]) -> bytes:
+    from mechdesign.report._style import figure_bytes
+    from mechdesign.runs._profile import draw_profile
+
+    return figure_bytes(draw_profile(rows))

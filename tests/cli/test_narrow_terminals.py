@@ -30,7 +30,6 @@ LARGE = (
     "sweep sweep.toml -o {}swept --jobs 1",
     "attack made --all",
     "info",
-    "bench --list",
 )
 SWEEP = """
 domain.line = 3

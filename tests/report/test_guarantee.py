@@ -138,11 +138,7 @@ def test_traces(tmp_path: Path):
     traced("planar-isotropic", ", snap = false", 1, (SIDE, "floating-point noise"), (REST, given), (REST, floats))
 
 
-def test_benchmarks_and_comparisons():
-    rows = _guarantee.describe_benchmark({"grid": "a grid", "checkins": "check-ins"}, ["checkins"])
-    says(rows, (PARAMETERS, "grid (a grid), checkins (check-ins)"), (DATA, "except checkins"))
-    assert "except" not in says(_guarantee.describe_benchmark({"grid": "a grid"}, []))[DATA]
-    says(_guarantee.describe_benchmark({}, []), (PARAMETERS, "No problem was run"))
+def test_comparisons():
     # An answer that all designs share is said once.
     one, other = [("Unit", "u"), ("Privacy", "p")], [("Unit", "u"), ("Privacy", "q")]
     assert _guarantee.describe_comparison({"a": one, "b": other}) == [("Unit", "u"), ("Privacy", "a: p. b: q")]

@@ -1,31 +1,23 @@
 """Every family gives sound problems, the same ones every time, and contestants are found by name."""
 
 import csv
-import importlib
 import time
+from dataclasses import replace
 
-import highspy
 import numpy as np
 import pytest
 from refusals import Mistake, assert_refused
 
 import mechdesign as md
-from mechdesign.errors import MissingDependencyError
+from mechdesign.errors import MissingDependencyError, StateError
 from mechdesign.leakage._row_pair import fractional
 from mechdesign.runs import bench
-from mechdesign.runs._contestants import CONTESTANTS, names, select_contestants
 from mechdesign.runs._families import FAMILIES, VARIABLE, RowPairs
 from mechdesign.runs._phases import channel_phases, fraction_phases, largest_leakage
-from mechdesign.runs._worker import WorkerOutcome
-from mechdesign.runs.bench import SUITES, export_mps, problems, request_of
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _solvers_are_loaded() -> None:
-    """Load the packages of all solvers and of the page once: that takes longer than the tests."""
-    select_contestants(None)
-    importlib.import_module("mechdesign.runs._bench_page")
-
+from mechdesign.runs._worker import Outcome
+from mechdesign.runs.bench import SUITES, problems, select_solvers
+from mechdesign.solve import _registry as registry
+from mechdesign.synthesis._settings import SolveSettings
 
 CHANNELS = sorted(set(FAMILIES) - {"row-pairs", "checkins"})
 
@@ -61,12 +53,12 @@ def test_row_pairs_have_a_closed_form():
 
 
 def test_phases_take_the_seconds_that_pass():
-    (contestant,) = select_contestants(["highs-simplex"])
+    settings = SolveSettings("highs-simplex", threads=1)
     instances = {"rows": FAMILIES["grid"].make(4, 0), "fractions": FAMILIES["row-pairs"].make(4, 0)}
     for name, instance in instances.items():
         phases = fraction_phases if name == "fractions" else channel_phases
         clock, found = time.perf_counter(), {}
-        for phase in phases(instance, contestant, 1):
+        for phase in phases(instance, settings):
             found |= phase
         passed = time.perf_counter() - clock
         assert found["rounded"] == "optimal", name
@@ -75,20 +67,78 @@ def test_phases_take_the_seconds_that_pass():
         assert sum(seconds) <= passed, name
 
 
-def test_an_interrupted_benchmark_leaves_a_table_of_its_finished_rows(monkeypatch, tmp_path):
-    monkeypatch.setattr(bench, "SUITES", {"tiny": bench.Suite("tiny", {"grid": (4, 9)}, (0,), 60.0, 4.0)})
-    ended = WorkerOutcome({"cost": 0.5, "rounded": "optimal"}, "done")
-    monkeypatch.setattr("mechdesign.runs._worker.run_in_worker", lambda *_: ended)
+def test_a_solver_that_gets_some_rows_claims_nothing_about_the_others():
+    problem = FAMILIES["grid"].make(9, 0)
+    claims = {}
+    for rows in ("reduced", "lazy"):
+        found = {}
+        for phase in channel_phases(problem, SolveSettings("highs-ipx", rows=rows, threads=1)):
+            found |= phase
+        claims[rows] = (found["given"], found["claimed"], found["rounded"])
+    assert claims == {"reduced": ("reduced", "optimal", "optimal"), "lazy": ("lazy", "feasible", "optimal")}
 
+
+TINY = bench.Suite("tiny", {"grid": (4, 9)}, (0,), 60.0, 4.0)
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    """Let every run end at once; return the tasks that were run."""
+    tasks = []
+    found = {"cost": 0.5, "rounded": "optimal", "tight_epsilon": float("inf"), "solve_s": 0.1}
+
+    def end(task, seconds, gigabytes):
+        tasks.append(f"{task.family.name}, {task.n}, {task.settings.solver}, {seconds:g}")
+        return Outcome("done", found)
+
+    monkeypatch.setattr(bench, "run_in_worker", end)
+    monkeypatch.setattr(bench, "_draw", lambda rows: b"")
+    return tasks
+
+
+def test_what_is_there_is_not_run_again(ended, tmp_path):
     def stop(done: int, total: int, which: str) -> None:
         assert (done, total) == (1, 2)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bench.run("tiny", ["highs-simplex"], tmp_path, progress=stop)
+        bench.run(TINY, ["highs-simplex"], tmp_path, progress=stop)
     with (tmp_path / "results.csv").open(newline="") as file:
         (kept,) = csv.DictReader(file)
     assert (kept["family"], kept["n"], kept["solver"], kept["cost"]) == ("grid", "4", "highs-simplex", "0.5")
+    (first,) = (tmp_path / "rows").iterdir()
+    stamp = first.stat().st_mtime_ns
+    rows = bench.run(TINY, ["highs-simplex"], tmp_path)
+    assert [row["tight_epsilon"] for row in rows] == [float("inf")] * 2
+    assert first.stat().st_mtime_ns == stamp
+    assert bench.run(TINY, ["highs-simplex"], tmp_path) == rows
+    assert ended == ["grid, 4, highs-simplex, 60", "grid, 9, highs-simplex, 60"]
+    # Another solver, another limit, another number of threads: only what is new is run, and the table is of this call.
+    for solvers, others in (
+        (["highs-simplex", "scipy"], {}),
+        (["scipy"], {"time_limit": 9}),
+        (["scipy"], {"threads": 2}),
+    ):
+        before = len(ended)
+        assert len(bench.run(TINY, solvers, tmp_path, **others)) == 2 * len(solvers)
+        limit = others.get("time_limit", 60)
+        assert ended[before:] == [f"grid, 4, scipy, {limit}", f"grid, 9, scipy, {limit}"]
+
+
+def test_other_files_and_damaged_results_are_refused(ended, tmp_path):
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "letter.txt").write_text("")
+    with pytest.raises(StateError, match=r"letter\.txt"):
+        bench.run(TINY, ["scipy"], tmp_path / "letters")
+    bench.run(TINY, ["scipy"], tmp_path / "out")
+    damaged = next((tmp_path / "out" / "rows").iterdir())
+    for content in (b"", damaged.read_bytes()[:50], b"[]", b"{}"):
+        damaged.write_bytes(content)
+        with pytest.raises(StateError, match="Delete it"):
+            bench.run(TINY, ["scipy"], tmp_path / "out")
+    damaged.unlink()
+    assert len(bench.run(TINY, ["scipy"], tmp_path / "out")) == 2
+    assert len(ended) == 3
 
 
 def test_checkins_take_part_where_data_are(data_folder, monkeypatch):
@@ -108,38 +158,37 @@ def test_checkins_stay_out_without_data(monkeypatch, tmp_path):
         FAMILIES["checkins"].make(9, 0)
 
 
-def test_what_cannot_run_is_refused():
+def test_what_cannot_run_is_refused(tmp_path):
+    def run(suite="small", solvers=("auto",), **others):
+        return lambda: bench.run(suite, list(solvers), tmp_path / "out", **others)
+
     assert_refused(
         (
-            Mistake("suite", lambda: request_of("tiny"), "suite", "must be one of small, medium, large"),
-            Mistake(
-                "solver", lambda: request_of("small", ["auto", "highs-simplx"]), "solvers", "Did you mean highs-simp"
-            ),
-            Mistake("no solver", lambda: request_of("small", []), "solvers", "list of names"),
-            Mistake("no time", lambda: request_of("small", ["auto"], time_limit=0), "time_limit", "must be positive"),
-            Mistake("no thread", lambda: request_of("small", ["auto"], threads=0), "threads"),
+            Mistake("suite", run("tiny"), "suite", "must be one of small, medium, large"),
+            Mistake("suite's kind", run(3), "suite", "the name of one"),
+            Mistake("solver", run(solvers=["auto", "highs-simplx"]), "solver", "Did you mean highs-simp"),
+            Mistake("CVXPY's", run(solvers=["cvxpy-nobody"]), "solver", "is unknown to CVXPY"),
+            Mistake("no solver", run(solvers=[]), "solvers", "list of names"),
+            Mistake("no time", run(time_limit=0), "time_limit", "is not positive"),
+            Mistake("no memory", run(memory=-1), "memory", "is not positive"),
+            Mistake("no thread", run(threads=0), "threads"),
+            Mistake("rows", run(rows="some"), "rows", "is not known"),
         )
     )
-    missing = next((each.solver for each in CONTESTANTS if not each.installed and each.solver != "block"), None)
-    if missing is not None and missing not in {each.solver for each in select_contestants(None)}:
-        with pytest.raises(MissingDependencyError, match="not installed"):
-            request_of("small", [missing])
+    with pytest.raises(MissingDependencyError, match="not installed"):
+        bench.run("small", ["cvxpy-nag"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
-def test_there_are_at_least_six_settings_and_rows_are_all_different():
-    assert len(select_contestants(None)) >= 6
-    assert len({each.name for each in CONTESTANTS}) == len(CONTESTANTS)
-    request = request_of("small")
-    assert len(set(request.identities)) == len(request.descriptions)
-    assert set(names()) >= {"auto", "block", "highs-simplex", "clarabel", "scs", "scipy"}
-
-
-def test_mps_files_hold_what_contestants_solve(tmp_path):
-    files = export_mps("small", tmp_path)
-    grid = next(path for path in files if path.name.startswith("grid"))
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    highs.readModel(str(grid))
-    highs.run()
-    made = md.design(FAMILIES["grid"].make(16, 0), tolerance=1e-8)
-    assert highs.getInfo().objective_function_value == pytest.approx(made.certificate.cost, rel=1e-6)
+def test_solvers_take_part_by_their_registration(ended, monkeypatch, tmp_path):
+    monkeypatch.setattr(registry, "_SOLVERS", dict(registry._SOLVERS))
+    names = select_solvers(None)
+    assert set(names) >= {"auto", "block", "highs-simplex", "highs-ipx", "scipy", "cvxpy-clarabel", "cvxpy-scs"}
+    assert len(set(names)) == len(names)
+    registry.register(replace(registry.find("scipy"), name="mine"))
+    assert {*select_solvers(None)} == {*names, "mine"}
+    rows = bench.run(replace(TINY, sizes={"grid": (4,), "row-pairs": (4,)}), ["auto", "block", "mine"], tmp_path)
+    # The pairs of rows are for solvers of rows.
+    assert [(row["family"], row["solver"]) for row in rows] == [
+        ("grid", "auto"), ("grid", "block"), ("grid", "mine"), ("row-pairs", "mine"),
+    ]  # fmt: skip

@@ -4,23 +4,20 @@ import math
 
 import numpy as np
 import pytest
-from cli_examples import leave_pictures_blank
 
-from mechdesign.model._words import power
-from mechdesign.runs._bench_page import growth_picture, html, multi_size_families, profile_picture, runs_picture
-from mechdesign.runs._phases import OPTIMAL_GAP, SLACK
-from mechdesign.runs._scores import SHIFT, compute_shifted_mean, performance_profile, scores
+from mechdesign.runs._profile import draw_profile
+from mechdesign.runs._scores import compute_shifted_mean, performance_profile, scores
 
 
 def row(solver: str, n: int, seconds: float, **others: object) -> dict[str, object]:
-    plain = {"claimed": "optimal", "certified": "optimal", "rounded": "optimal", "censored": False, "cost": 1.0}
-    about = {"family": "grid", "n": n, "seed": 0, "solver": solver, "settings": "", "ours": solver == "auto"}
+    plain = {"claimed": "optimal", "certified": "optimal", "rounded": "optimal", "ended": "done", "cost": 1.0}
+    about = {"family": "grid", "n": n, "seed": 0, "solver": solver}
     times = {"build_s": 0.0, "solve_s": seconds, "certify_s": 0.0}
     judged = {"tight_epsilon": 0.6, "cost_returned": 1.0, "relative_gap": 0.0, "peak_mb": 100.0}
     return about | times | plain | judged | others
 
 
-TIMEOUT = {"claimed": "timeout", "certified": "timeout", "rounded": "timeout", "censored": True}
+TIMEOUT = {"claimed": "timeout", "certified": "timeout", "rounded": "timeout", "ended": "time"}
 ROWS = [
     row("auto", 4, 1.0),
     row("auto", 9, 3.0),
@@ -59,7 +56,6 @@ def test_scores_tell_apart_what_was_said_what_was_proved_and_what_was_solved():
     assert (found.runs, found.solved, found.claimed, found.not_private, found.wrong) == (7, 3, 4, 1, 1)
     assert found.mean == pytest.approx((2 * 4 * 3) ** (1 / 3) - 1)
     assert found.censored_mean == pytest.approx((2 * 4 * 3 * 11**4) ** (1 / 7) - 1)
-    assert found.ours
 
 
 def test_the_profile_is_that_of_dolan_and_more():
@@ -73,27 +69,9 @@ def test_what_nobody_solved_is_left_out_of_the_profile():
     assert {name: ratios.tolist() for name, ratios in performance_profile(rows).items()} == {"auto": [1.0]}
 
 
-@pytest.mark.slow
-def test_pictures_say_what_is_found():
-    assert multi_size_families(ROWS) == ("grid",)
-    assert "1 of 3" in runs_picture(ROWS).get_suptitle()
-    assert "auto" in profile_picture(ROWS).get_suptitle()
-    assert growth_picture(ROWS).get_suptitle()
-
-
-def test_the_report_holds_everything_and_asks_nothing_of_the_network(monkeypatch):
-    leave_pictures_blank(monkeypatch)
-    about = {"suite": "small", "time_limit": 10.0, "memory": 4.0, "threads": 1}
-    page = html(about, ROWS, 5)
-    assert "1 of 3 matrices that were called optimal are not private" in page
-    assert "1 of 5 runs are still missing" in page
-    assert "∞" in page
-    assert "&gt; 10.0" in page or "> 10.0" in page
-    assert "http" not in page.replace("http-equiv", "")
-    assert "In the terms of NIST SP 800-226" in page
-    assert "grid (d-privacy on a square grid)" in page
-    assert f"within {power(OPTIMAL_GAP)} of a proved lower bound" in page
-    assert f"An excess of {power(SLACK)} of ε is tolerated" in page
-    assert f"tolerates {power(SLACK)} in ε, floors, signs and row sums" in page
-    assert f"shifted by {SHIFT:g} s" in page
-    assert html(about, [], 5)
+def test_the_figure_says_who_is_fastest():
+    assert (
+        draw_profile(ROWS).get_suptitle()
+        == "auto is fastest most often; 1 of 2 solve every problem that they are given"
+    )
+    assert draw_profile(ROWS[3:]).get_suptitle() == "Nothing was solved"

@@ -17,12 +17,14 @@ from linear_cases import HONEST
 
 from mechdesign.base import _process as children
 from mechdesign.errors import SolverError
-from mechdesign.runs._worker import run_in_worker
+from mechdesign.runs._families import FAMILIES
+from mechdesign.runs._worker import Task, run_in_worker
 from mechdesign.solve import _apart as apart
 from mechdesign.solve import _registry as registry
 from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._registry import Solver
 from mechdesign.solve._solve import solve
+from mechdesign.synthesis._settings import SolveSettings
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the other programs are shell scripts")
 
@@ -93,9 +95,10 @@ def test_a_python_that_nobody_knows_is_an_error(monkeypatch, other):
 
 def test_a_worker_of_a_benchmark_greets_too(other):
     other('echo \'{"ready": true, "done": true}\'; exec sleep 600')
-    found = run_in_worker({"time_limit": 60}, 60, 1, 1)
-    assert (found.ended, dict(found.found)) == ("crash", {})
-    assert "did not send the greeting" in found.message
+    task = Task(FAMILIES["grid"], 9, 0, None, SolveSettings())
+    found = run_in_worker(task, 60, 1)
+    assert found.ended == "crash"
+    assert "did not send the greeting" in found.found["message"]
 
 
 def test_the_greeting_is_of_this_start_and_this_version(monkeypatch):
