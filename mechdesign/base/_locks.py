@@ -218,8 +218,8 @@ def require_one_name(path: Path) -> None:
         )
 
 
-def why_unlocked(file: Path, error: OSError | NotImplementedError, share: str = SHARE) -> tuple[str, str]:
-    """Return the reason why a lock file cannot be locked, and a remedy, which is `share` for another user's file."""
+def why_unlocked(file: Path, error: OSError | NotImplementedError) -> tuple[str, str]:
+    """Return the reason why a lock file cannot be locked, and a remedy, which is `SHARE` for another user's file."""
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     try:
         found = file.lstat()
@@ -229,7 +229,7 @@ def why_unlocked(file: Path, error: OSError | NotImplementedError, share: str = 
         return "is a link, but a lock must be a file", "Remove the link"
     others = hasattr(os, "geteuid") and found.st_uid != os.geteuid()
     if isinstance(error, PermissionError) and others:
-        return f"belongs to another user ({reason})", share
+        return f"belongs to another user ({reason})", SHARE
     # filelock raises NotImplementedError if a system call is missing.
     if isinstance(error, NotImplementedError) or error.errno in _NO_LOCKS:
         remedy = "Store it on a local disk, or mount the network share with locks"

@@ -1,8 +1,7 @@
 """Series of runs in one folder: benchmarks and sweeps.
 
 `bench` compares solvers on families of problems, with a separate process for each run. `sweep` solves a grid of
-specifications. `_store` writes and reads the rows of benchmarks and sweeps, and resumes unfinished folders. This
-package imports `report`, `specification` and the packages below them.
+specifications. This package imports `report`, `specification` and the packages below them.
 """
 
 from mechdesign.base import _lazy

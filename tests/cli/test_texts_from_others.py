@@ -20,7 +20,6 @@ from mechdesign.data.table import read_table as read_texts
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.model._origin import Origin
 from mechdesign.report._explorer import _block
-from mechdesign.runs._store import Row, State, read_table, write_table
 from mechdesign.specification._read import Source
 from mechdesign.specification._steps import ReleaseTable, read_steps
 from mechdesign.specification._table_specification import parse
@@ -210,9 +209,6 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
     )
     (tmp_path / "c.txt").write_text("user,latitude,longitude\n'=ann,1,-2\n", encoding="utf-8")
     assert md.data.read_checkins(tmp_path / "c.txt")[0].user == "=ann"
-    row = Row("k", State.DONE, {"message": "=1+1", "cost": -0.5, "=x": "'a"})
-    write_table(tmp_path, [row], ["message", "cost", "=x"])
-    assert read_table(tmp_path / "results.csv") == [{"message": "=1+1", "cost": "-0.5", "=x": "'a"}]
     run("sample", tmp_path / "city", "--secret", "0", "-n", "60", "-o", tmp_path / "drawn.csv")
     drawn = csv.DictReader((tmp_path / "drawn.csv").read_text().splitlines())
     assert {row["observable"] for row in drawn} <= set(first[1:])

@@ -86,7 +86,7 @@ def sleeper(registered, tmp_path):
     def load():
         def solve(program, options, start):
             if program.columns <= 100:
-                raise ValueError("too small")
+                raise md.errors.SolverError("too small")
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
             file.write_text(str(child.pid))
             __import__("ctypes").PyDLL(None).sleep(300)
