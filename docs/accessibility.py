@@ -144,7 +144,7 @@ def choose_pages(site: Path) -> list[Path]:
 def write_reports(folder: Path) -> list[Path]:
     """Write a small report of each kind, and return the pages."""
     import mechdesign as md
-    from mechdesign.report import _audit_page, _compare_page
+    from mechdesign.report import _audit_page
 
     folder.mkdir(parents=True, exist_ok=True)
     domain = md.Domain.grid(4, 3, 4.0, 3.0, unit="km")
@@ -162,8 +162,6 @@ def write_reports(folder: Path) -> list[Path]:
     md.save(walk.release(folder / "states.csv", seed=1), folder / "trace")
     found = md.audit(made.channel, distance=km, cost=km, secrets=domain)
     (folder / "audit.html").write_text(_audit_page.page(found, "0.7"), encoding="utf-8")
-    compared = [_compare_page.attack_design(name, problem, made.channel, made.certificate) for name in ("one", "other")]
-    (folder / "compare.html").write_text(_compare_page.html(compared), encoding="utf-8")
     (folder / "sweep.toml").write_text(_SWEEP)
     md.sweep.run(folder / "sweep.toml", folder / "sweep", jobs=1)
     return sorted(folder.rglob("*.html"))

@@ -45,6 +45,7 @@ class Progress:
         iteration: Number of iterations or rounds so far.
         lower: Best lower bound on the cost, if known.
         upper: Cost of the best point, if known.
+        left: Time until the time limit [s], if there is one.
 
     >>> Progress("pricing", 1.5, iteration=3).stage
     'pricing'
@@ -55,6 +56,7 @@ class Progress:
     iteration: int = 0
     lower: float | None = None
     upper: float | None = None
+    left: float | None = None
 
 
 ProgressCallback = Callable[[Progress], None]
@@ -168,7 +170,7 @@ class Deadline:
             made.progress = report
         elif stage and progress is not None:
             made.progress = lambda moment: progress(
-                Progress(f"{stage}: {moment.stage}", moment.seconds, moment.iteration)
+                Progress(f"{stage}: {moment.stage}", moment.seconds, moment.iteration, left=moment.left)
             )
         return made
 
@@ -240,7 +242,7 @@ class Deadline:
             upper: Cost of the best point, if known.
         """
         if self.progress is not None:
-            self.progress(Progress(stage, self.seconds(), iteration, lower, upper))
+            self.progress(Progress(stage, self.seconds(), iteration, lower, upper, self.left()))
 
     def cancel(self) -> None:
         """Ask the computation to stop, as Ctrl-C does; any thread may call this method.

@@ -56,8 +56,7 @@ _COMMANDS: Mapping[str, str] = {
     "design": "Design the least-cost channel, certify it and write the files.",
     "sweep": "Make a design for each of many parameter values, on one machine or a cluster.",
     "verify": "Verify a bundle, from its files alone.",
-    "inspect": "Show the contents of a bundle.",
-    "compare": "Compare designs: costs, adversaries, maps side by side.",
+    "inspect": "Show what is in a folder, or compare several designs.",
     "attack": "Attack a channel in several ways.",
     "audit": "Compute the guarantee of any finite channel.",
     "sample": "Draw observables, exactly as certified.",
@@ -77,7 +76,6 @@ _COMMANDS: Mapping[str, str] = {
 
 # Module and function of each command whose name differs from the name of its module or of its function.
 _LOCATIONS: Mapping[str, tuple[str, str]] = {
-    "compare": ("inspect", "compare"),
     "table": ("table", "release_tables"),
     "chain": ("leakage", "chain"),
 }

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.style import Style
 
-    from mechdesign.base._deadline import Progress, ProgressCallback
+    from mechdesign.base._deadline import Progress as Moment
+    from mechdesign.base._deadline import ProgressCallback
     from mechdesign.certify._certificate import Certificate
     from mechdesign.leakage.accounting import Ledger
     from mechdesign.model._origin import Origin
@@ -53,7 +54,9 @@ STOPPED = 130
 _WIDTH = 120
 # Seconds between two lines of progress if there is no terminal.
 _LINE_INTERVAL_S = 3.0
-_PART = re.compile(r"(?:(\d+ of \d+): )?(.*)", re.DOTALL)
+_PART = re.compile(r"(?:((\d+) of (\d+)): )?(.*)", re.DOTALL)
+# Characters of a bar of progress.
+_BAR = 20
 
 
 class Text(rich.text.Text):
@@ -369,16 +372,21 @@ def describe_gap(gap: float, tolerance: float) -> str:
 
 @contextmanager
 def progress() -> Iterator[ProgressCallback]:
-    """Show progress on standard error: a live line on a terminal, elsewhere a line every few seconds."""
-    console = errors()
-    line = _ProgressLine()
+    """Show progress and the time left on standard error: a bar on a terminal, elsewhere a line every few seconds."""
+    console, line = rich.console.Console(stderr=True, highlight=False, markup=False, emoji=False), _ProgressLine()
     if not console.is_terminal:
         yield _every_few_seconds(line)
         return
-    with console.status(Text("starting")) as status:
+    from rich.progress import BarColumn, Progress, TextColumn
 
-        def report(moment: Progress) -> None:
-            status.update(Text(line.after(moment)))
+    with Progress(
+        TextColumn("{task.description}", markup=False), BarColumn(_BAR), console=console, transient=True
+    ) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def report(moment: Moment) -> None:
+            text = line.after(moment)
+            bar.update(task, description=escape(text), completed=line.done, total=line.parts)
 
         yield report
 
@@ -387,7 +395,7 @@ def _every_few_seconds(line: _ProgressLine) -> ProgressCallback:
     """Return a callback that prints a line every few seconds, but prints nothing during shorter work."""
     shown = time.perf_counter()
 
-    def report(moment: Progress) -> None:
+    def report(moment: Moment) -> None:
         nonlocal shown
         text = line.after(moment)
         if time.perf_counter() - shown >= _LINE_INTERVAL_S:
@@ -398,27 +406,36 @@ def _every_few_seconds(line: _ProgressLine) -> ProgressCallback:
 
 
 class _ProgressLine:
-    """The line of progress: the last round with its bracket, and the current stage of the solver."""
+    """The line of progress: the last round with its bracket, the current stage, and the time left if it is known.
+
+    A stage such as "3 of 7: HiGHS" is a part of the work.
+    """
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
         self._last_round = ""
         self._bounds = ""
+        self.done: int = 0
+        self.parts: int | None = None
 
-    def after(self, moment: Progress) -> str:
+    def after(self, moment: Moment) -> str:
         """Return the updated line for a new message of the solver."""
         if moment.lower is not None or moment.upper is not None:
             lower = "…" if moment.lower is None else f"{moment.lower:.6g}"
             upper = "…" if moment.upper is None else f"{moment.upper:.6g}"
             self._bounds = f"cost between {lower} and {upper}"
-        # The stage may begin with the number of the design.
-        part, stage = _PART.fullmatch(moment.stage).groups("")  # type: ignore[union-attr]
+        seconds = time.perf_counter() - self._start
+        left = "" if moment.left is None else f"at most {moment.left:.0f} s left"
+        part, number, count, stage = _PART.fullmatch(moment.stage).groups("")  # type: ignore[union-attr]
+        if part:
+            self.done, self.parts = int(number) - 1, int(count)
+            if self.done:
+                left = f"about {seconds * (self.parts - self.done) / self.done:.0f} s left"
         if stage.startswith("round"):
             self._last_round, stage = stage, ""
         elif moment.iteration:
             stage += f", iteration {moment.iteration}"
-        seconds = f"{time.perf_counter() - self._start:.0f} s"
-        return " · ".join(each for each in (part, self._last_round, stage, self._bounds, seconds) if each)
+        return " · ".join(filter(None, (part, self._last_round, stage, self._bounds, f"{seconds:.0f} s", left)))
 
 
 def _say(kind: str, style: str, message: str) -> None:

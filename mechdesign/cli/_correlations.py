@@ -7,16 +7,41 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError, withholding_values
 from mechdesign.base._names import Named, Names
 from mechdesign.base._warnings import collect_warnings, suppress_warnings
+from mechdesign.cli._arguments import matrix_options
 from mechdesign.cli._console import say_note, say_warning
 from mechdesign.data.matrices import Declared, match_names, read_any_matrix
 
 if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
 
+_FILE = click.Path(path_type=Path)
 _FIGURES = (".png", ".svg", ".pdf")
+
+
+def correlation_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that state a correlation, which `correlation_files` reads."""
+    for option in (
+        matrix_options,
+        click.option("--forward", metavar="F.csv", type=_FILE, help="Pr(next state | state now)."),
+        click.option("--backward", metavar="B.csv", type=_FILE, help="Pr(state before | state now)."),
+        click.option("--chain", metavar="DIR", type=_FILE, help="Folder of `mechdesign chain`, with both matrices."),
+    ):
+        command = option(command)
+    return command
+
+
+def correlation_files(chain: Path | None, backward: Path | None, forward: Path | None) -> dict[str, Path | None]:
+    """Return the files of both matrices, from a folder of `mechdesign chain` or one by one."""
+    if chain is None:
+        return {"backward": backward, "forward": forward}
+    if backward is not None or forward is not None:
+        raise click.UsageError("give --chain, or --backward and --forward, not both")
+    return {name: chain / f"{name}.csv" for name in ("backward", "forward")}
 
 
 def losses(

@@ -119,17 +119,17 @@ def _tables(found: Found) -> str:
         console.width = _WIDTH
     with console.capture() as captured:
         if found.said:
-            console.print(escape(found.said), soft_wrap=True)
+            _print_sentence(console, found.said)
         for are_values, facts in groupby(found.facts.items(), lambda each: _is_value(each[1])):
             if are_values:
                 console.print()
-                _print_table(console, ("", ""), [(_head(name), value) for name, value in facts])
+                _print_facts(console, dict(facts))
                 continue
             for name, fact in facts:
                 if fact:
                     console.print(f"\n{escape(_head(name))}", style="bold")
-                    _print_fact(console, fact)
-    return captured.get().removeprefix("\n")
+                    _print_fact(console, fact, is_copied=name == "next")
+    return "\n".join(map(str.rstrip, captured.get().removeprefix("\n").split("\n")))
 
 
 def _is_value(fact: object) -> bool:
@@ -142,19 +142,29 @@ def _head(name: str) -> str:
     return name.replace("_", " ").replace("epsilon", "ε") if name.isidentifier() else name
 
 
-def _print_fact(console: Console, fact: Any) -> None:
+def _print_sentence(console: Console, text: str, *, is_copied: bool = False) -> None:
+    """Print a sentence, of which a terminal breaks the lines between words unless it is a command to be copied."""
+    console.print(escape(text), soft_wrap=is_copied or not console.is_terminal)
+
+
+def _print_fact(console: Console, fact: Any, *, is_copied: bool) -> None:
     if isinstance(fact, Mapping) and any(isinstance(each, Mapping) for each in fact.values()):
         names = dict.fromkeys(name for each in fact.values() for name in each)
         rows = [(_head(name), *(each.get(name, "–") for each in fact.values())) for name in names]
         _print_table(console, ("", *fact), rows)
     elif isinstance(fact, Mapping):
-        _print_table(console, ("", ""), [(_head(name), value) for name, value in fact.items()])
+        _print_facts(console, fact)
     elif any(isinstance(each, Mapping) for each in fact):
         heads = list(dict.fromkeys(name for row in fact for name in row))
         _print_table(console, [_head(each) for each in heads], [[row.get(each, "") for each in heads] for row in fact])
     else:
         for each in fact:
-            console.print(escape(_cell(each)), soft_wrap=True)
+            _print_sentence(console, _cell(each), is_copied=is_copied)
+
+
+def _print_facts(console: Console, facts: Mapping[str, object]) -> None:
+    """Print the facts that have a value."""
+    _print_table(console, ("", ""), [(_head(name), value) for name, value in facts.items() if value is not None])
 
 
 def _print_table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -168,7 +178,7 @@ def _print_table(console: Console, heads: Sequence[str], rows: Sequence[Sequence
         shown.add_row(*(escape(_cell(each)) for each in row))
     console.print(shown)
     if len(rows) > _MOST_ROWS:
-        console.print(f"… and {len(rows) - _MOST_ROWS} more rows, which --json prints", soft_wrap=True)
+        _print_sentence(console, f"… and {len(rows) - _MOST_ROWS} more rows, which --json prints")
 
 
 def _is_number(value: object) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import zipfile
 from collections.abc import Sequence
@@ -22,17 +21,8 @@ from mechdesign.base._names import Named
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.cli._arguments import matrix_options
-from mechdesign.cli._console import (
-    at_least,
-    at_most,
-    number,
-    output,
-    say_note,
-    say_private_folders,
-    show_verdict,
-    table,
-)
-from mechdesign.cli._places import read_weights
+from mechdesign.cli._console import at_least, at_most, number, say_private_folders
+from mechdesign.cli._found import Found, Shown, command
 from mechdesign.data.labels import Names
 from mechdesign.data.matrices import Declared, has_labels, match_names, read_dense, read_labelled, read_lines
 from mechdesign.model import distances
@@ -58,7 +48,7 @@ _PLACED = {
 }
 
 
-@click.command()
+@command
 @click.argument("file", metavar="FILE", type=_FILE)
 @click.option(
     "--distance", metavar="NAME|D.csv",
@@ -71,82 +61,55 @@ _PLACED = {
     type=_FILE,
     help="A policy graph instead of a distance: two secrets per line, labels or positions, without a header.",
 )
-@click.option(
-    "--spec", metavar="SPEC.toml", type=_FILE, help="Take secrets, prior, cost and requirement from this file."
-)
-@click.option("--points", metavar="P.csv", type=_FILE, help="The places of the secrets: a matrix with one per line.")
+@click.option("--spec", metavar="SPEC.toml", type=_FILE, help="Take secrets, prior, cost and requirement from here.")
 @click.option("--epsilon", metavar="ε", help="The claimed ε, an exact number: the exit code is 1 if it does not hold.")
-@click.option(
-    "--prior", "prior_file", metavar="FILE.csv", type=_FILE,
-    help="The columns label and weight, or weight alone in the order of the secrets; default: uniform.",
-)  # fmt: skip
-@click.option("--cost", metavar="NAME|C.csv", help="The cost of answers: a distance, as above, or a matrix (n, m).")
-@click.option("--weights", is_flag=True, help="Entries are weights: rows may have any sum, and are divided by it.")
-@click.option("--optimum/--no-optimum", default=True, help="Also design the best channel with the same ε.")
+@click.option("--optimum", is_flag=True, help="Also design the best channel with the same ε, to compare the cost.")
 @click.option("-o", "--output", "target", metavar="PAGE.html", type=_FILE, help="Write a page, with a map.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @matrix_options
-@click.pass_context
 def audit(
-    ctx: click.Context,
     file: Path,
     distance: str | None,
     graph: Path | None,
     spec: Path | None,
-    points: Path | None,
     epsilon: str | None,
-    prior_file: Path | None,
-    cost: str | None,
-    weights: bool,
     optimum: bool,
     target: Path | None,
-    as_json: bool,
     header: Declared,
     index: Declared,
-) -> None:
-    """Compute the guarantee of any finite channel: its tight ε, which may be infinite, and the worst pair of secrets.
+) -> Found:
+    """Compute the tight ε of any finite channel, which may be infinite, and the worst pair of secrets.
 
-    FILE contains a matrix p(o|s) with a row for each secret: CSV, .npy, or .npz (SciPy sparse, or one array). FILE may
-    also be a folder written by `mechdesign design`, or channel.npz or channel.csv in that folder. Floats and the
-    decimals and fractions of channel.csv are read with their exact values. Rows are divided by their exact sums.
+    FILE holds p(o|s) with a row for each secret: a matrix (CSV, .npy, .npz), channel.npz or channel.csv of a design, or
+    its folder. Numbers are read exactly, and rows divided by their exact sums. The exit code is 1 if the ε of
+    --epsilon, of --spec or of the folder does not hold.
 
-    Names of rows and columns, which --header and --index declare, are matched with the labels of the secrets.
-
-    The exit code is 0, or 1 if the ε of --epsilon, or of the folder, does not hold.
+    Example: mechdesign audit response.csv --distance hamming --epsilon 1.1
     """
     stated = None if epsilon is None else exact_text(exact(epsilon, "--epsilon"))
     if stated is not None and stated.startswith("-"):
         raise InputError("--epsilon", "is negative", value=epsilon, bound="a number >= 0")
-    inputs = {"FILE": file, "--spec": spec, "--points": points, "--graph": graph, "--prior": prior_file}
-    check_outputs(target, inputs=inputs)
+    check_outputs(target, inputs={"FILE": file, "--spec": spec, "--graph": graph})
     if file.is_dir():
         require_design(file)
-    if points is not None and distance in _PLACED:
-        say_note(f"distances are in the unit of the coordinates in {points}, in the plane")
     names = (header, index)
     subject = _read_subject(file, names) if spec is None else _read_subject_of(spec, file, names)
     said = ""
-    if subject.problem is not None and prior_file is None:
+    if subject.problem is not None:
         said = say_private_folders([(str(spec or file), subject.problem, subject.origin)], "this audit")
     if spec is not None:
         subject.require_size(file)
-    asked = _read_arguments(subject, distance, graph, points, cost, prior_file, names)
+    asked = _read_arguments(subject, distance, graph, names)
     stated = asked.stated if stated is None else stated
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.measures._audit import audit as audited
 
     with withholding_values():
-        found = audited(subject.channel, weights=weights, **asked.arguments)
-    if as_json:
-        click.echo(json.dumps(_audit_to_json(found, stated, optimum), indent=2))
-    else:
-        _show(found, stated, optimum)
+        found = audited(subject.channel, **asked.arguments)
     if target is not None:
         from mechdesign.report._audit_page import page
 
         write_output(target, [page(found, stated, f"Audit of {file.name}", optimum, said).encode()])
-    if stated is not None and not found.holds(stated):
-        ctx.exit(1)
+    return _found(found, stated, optimum)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,17 +192,11 @@ def _read_matrix(file: Path, names: _Names) -> Named:
     return found if isinstance(found, Named) else Named(found)
 
 
-def _read_arguments(
-    subject: _Subject,
-    distance: str | None,
-    graph: Path | None,
-    points: Path | None,
-    cost: str | None,
-    prior_file: Path | None,
-    names: _Names,
-) -> _AuditArguments:
+def _read_arguments(subject: _Subject, distance: str | None, graph: Path | None, names: _Names) -> _AuditArguments:
     (n, m), problem = subject.rows.shape, subject.problem
-    secrets = _secrets_of(subject, points, names)
+    secrets = None if problem is None else problem.secrets
+    if secrets is None and subject.labels:
+        secrets = Domain.from_labels(subject.labels)
     observables = secrets if problem is None or problem.observables is None else problem.observables
     rows = tuple(map(str, range(n))) if secrets is None else secrets.labels
     columns = subject.observables or (observables.labels if observables is not None and observables.size == m else ())
@@ -250,33 +207,14 @@ def _read_arguments(
     if graph is not None:
         arguments["graph"] = _graph(graph, rows)
     elif distance is not None:
-        arguments["distance"] = _read_distance(distance, "--distance", secrets, None, (rows, rows), n, names)
+        arguments["distance"] = _read_distance(distance, secrets, rows, names)
     else:
         bound = _bound_of(problem)
         arguments["distance"] = _matrix_of(bound, n)
         stated = exact_text(bound.epsilon)
-    if prior_file is not None:
-        arguments["prior"] = read_weights(prior_file, rows)
-    if cost is not None:
-        arguments["cost"] = _read_distance(cost, "--cost", secrets, observables, (rows, columns), m, names)
-    elif problem is not None and _has_cost_of(problem, observables, columns, (n, m)):
+    if problem is not None and _has_cost_of(problem, observables, columns, (n, m)):
         arguments |= {"cost": problem.cost, "objective": problem.objective}
     return _AuditArguments(arguments, stated)
-
-
-def _secrets_of(subject: _Subject, points: Path | None, names: _Names) -> Domain | None:
-    """Return the secrets, with the places in a file if there is one, or None if nothing is known of them."""
-    known = None if subject.problem is None else subject.problem.secrets
-    if points is None:
-        return known if known is not None or not subject.labels else Domain.from_labels(subject.labels)
-    places, n = _read_matrix(points, names), len(subject.rows)
-    if len(places.values) != n:
-        missing = "does not have a place for each row of the channel"
-        raise InputError(str(points), missing, value=len(places.values), bound=str(n))
-    labels = subject.labels or (None if known is None else known.labels)
-    ordered = match_names(places, str(points), labels or ())
-    with withholding_values():
-        return Domain.from_points(ordered, labels)
 
 
 def _has_cost_of(problem: Problem, observables: Domain | None, columns: Sequence[str], shape: tuple[int, int]) -> bool:
@@ -311,31 +249,24 @@ def _matrix_of(bound: ExponentBound, n: int) -> Floats:
     return distance
 
 
-def _read_distance(
-    name: str,
-    path: str,
-    secrets: Domain | None,
-    others: Domain | None,
-    labels: tuple[Sequence[str], Sequence[str]],
-    size: int,
-    names: _Names,
-) -> NDArray[Any]:
+def _read_distance(name: str, secrets: Domain | None, labels: Sequence[str], names: _Names) -> NDArray[Any]:
     """Return a distance by its name, or a matrix from a file with its names in the order of the labels."""
+    n = len(labels)
     if name == "hamming":
-        return distances.hamming(size)
+        return distances.hamming(n)
     if name == "line":
-        return np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(np.float64)
+        return np.abs(np.subtract.outer(np.arange(n), np.arange(n))).astype(np.float64)
     if name in _PLACED:
         if secrets is None or not secrets.points.shape[1]:
-            raise InputError(path, "needs places of the secrets", value=name, remedy="give --points or --spec")
+            raise InputError("--distance", "needs places of the secrets", value=name, remedy="give --spec")
         if name == "haversine" and secrets.coordinates is None:
-            remedy = "give --spec with a domain in degrees: places of --points are in a plane"
-            raise InputError(path, "needs latitudes and longitudes", value=name, remedy=remedy)
-        return _PLACED[name](secrets, others)
+            remedy = "give --spec with a domain in degrees"
+            raise InputError("--distance", "needs latitudes and longitudes", value=name, remedy=remedy)
+        return _PLACED[name](secrets)
     if not Path(name).suffix:
         known = ", ".join([*_PLACED, "hamming", "line"])
-        raise InputError(path, "is not known", value=name, bound=f"one of {known}, or a file")
-    return match_names(_read_matrix(Path(name), names), f"{path} ({name})", *labels)
+        raise InputError("--distance", "is not known", value=name, bound=f"one of {known}, or a file")
+    return match_names(_read_matrix(Path(name), names), f"--distance ({name})", labels, labels)
 
 
 def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
@@ -353,49 +284,40 @@ def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
     return from_edges(len(labels), pairs)
 
 
-def _audit_to_json(found: Audit, stated: str | None, optimum: bool) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        # JSON has no infinity: null means that no finite ε holds.
-        "epsilon": found.epsilon if math.isfinite(found.epsilon) else None,
-        "witness": None
-        if found.witness is None
-        else {"pair": list(found.witness.pair), "observable": found.witness.observable},
-        "deviation": found.deviation,
-        "negative": found.negative,
-        "revealed": list(found.revealed),
-        "distortion": found.distortion,
-        "cost": found.cost,
-        "optimum": found.optimum if optimum else None,
-    }
-    return shown if stated is None else shown | {"stated": stated, "holds": found.holds(stated)}
-
-
-def _show(found: Audit, stated: str | None, optimum: bool) -> None:
+def _found(found: Audit, stated: str | None, optimum: bool) -> Found:
     from mechdesign.report._headlines import audit_headline, describe_pair, describe_rows
 
-    console = output()
-    show_verdict(audit_headline(found, stated, optimum))
-    n, m = found.matrix.shape
-    facts = table("", "")
-    facts.show_header = False
-    facts.add_row("channel", f"{n} secrets, {m} observables")
-    if stated is not None:
-        facts.add_row("required ε", stated)
-    facts.add_row("achieved (tight) ε", at_most(found.epsilon) if math.isfinite(found.epsilon) else "none holds")
-    if found.cost is not None:
-        facts.add_row("cost", at_most(found.cost))
-        if optimum and found.optimum is not None:
-            facts.add_row("no channel with the tight ε costs less than", at_least(found.optimum))
-    guesses = np.array_equal(found.error, distances.hamming(n))
-    facts.add_row("best attack guesses wrong" if guesses else "error of the best attack", number(found.distortion))
-    console.print(facts)
-    pairs = found.worst_pairs(5)
-    if pairs:
-        shown = table("secrets", "answer", "p(o|s)", "p(o|t)", "ε needed", numbers=("p(o|s)", "p(o|t)", "ε needed"))
-        for pair in pairs:
-            shown.add_row(*describe_pair(found, pair))
-        console.print()
-        console.print(shown)
-    console.print()
-    for sentence in describe_rows(found):
-        console.print(sentence, soft_wrap=True)
+    headline = audit_headline(found, stated, optimum)
+    holds = stated is None or found.holds(stated)
+    guesses = np.array_equal(found.error, distances.hamming(len(found.matrix)))
+    facts: dict[str, object] = {
+        "secrets": found.matrix.shape[0],
+        "observables": found.matrix.shape[1],
+        **({} if stated is None else {"stated_epsilon": stated, "holds": holds}),
+        "epsilon": Shown(found.epsilon, at_most(found.epsilon) if math.isfinite(found.epsilon) else "none holds"),
+        "cost": None if found.cost is None else Shown(found.cost, at_most(found.cost)),
+    }
+    if optimum and found.optimum is not None:
+        facts["optimum"] = Shown(
+            found.optimum, f"no channel with the tight ε costs less than {at_least(found.optimum)}"
+        )
+    kind = " of wrong guesses" if guesses else ""
+    facts |= {
+        "error_of_the_best_attack": Shown(found.distortion, f"{number(found.distortion)}{kind}"),
+        "deviation": found.deviation,
+        "negative": found.negative,
+        "revealed": Shown(found.revealed, str(len(found.revealed))),
+        "worst_pairs": [
+            {
+                "secrets": Shown(pair.pair, cells[0]),
+                "observable": pair.observable,
+                "likely": pair.likely,
+                "unlikely": pair.unlikely,
+                "epsilon": Shown(pair.epsilon, cells[-1]),
+            }
+            for pair in found.worst_pairs(5)
+            for cells in [describe_pair(found, pair)]
+        ],
+        "rows": list(describe_rows(found)),
+    }
+    return Found(f"{headline.short} {headline.long}", facts, 0 if holds else 1)

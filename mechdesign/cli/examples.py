@@ -5,38 +5,30 @@ from __future__ import annotations
 import click
 
 from mechdesign.base._errors import InputError
-from mechdesign.cli._console import output, show_next, table
+from mechdesign.cli._found import Found, command
 from mechdesign.specification.examples import EXAMPLES, find, text_of
 
 
-@click.command()
+@command
 @click.argument("name", metavar="[NAME]", required=False)
-def examples(name: str | None) -> None:
-    """List the embedded examples, or print one with its comments: `mechdesign examples city > city.toml`.
+def examples(name: str | None) -> Found:
+    """List the embedded examples, or print one with its comments, to make it yours.
 
     NAME is an example, or a file that belongs to one, such as walk.csv.
+
+    Example: mechdesign examples city > city.toml
     """
     if name is not None:
-        click.echo(_text(name), nl=False)
-        return
-    shown = table("example", "what it shows", "takes about")
-    for example in EXAMPLES:
-        shown.add_row(example.name, example.summary, example.takes)
-    console = output()
-    console.print(shown)
-    said = "Times are for two cores without Numba. The data of a release are in a separate file."
-    console.print(f"\n{said}", soft_wrap=True)
-    commands = {f"mechdesign {each.commands[0]} --example {each.name}": f"run {each.name}" for each in EXAMPLES}
-    commands |= {
-        "mechdesign examples city > city.toml": "print an example, to change it",
-        "mechdesign design city.toml": "run the changed example",
-    }
-    commands |= {
-        f"mechdesign examples {each.trace} > {each.trace}": f"print the data of {each.name}"
+        return Found(text=_text(name))
+    listed = [{"example": each.name, "shows": each.summary, "takes_about": each.takes} for each in EXAMPLES]
+    lines = [f"mechdesign {each.commands[0]} --example {each.name}" for each in EXAMPLES]
+    lines += ["mechdesign examples city > city.toml    # print an example, to change it"]
+    lines += [
+        f"mechdesign examples {each.trace} > {each.trace}    # print the data of {each.name}"
         for each in EXAMPLES
         if each.trace
-    }
-    show_next(commands)
+    ]
+    return Found("Times are for two cores without Numba.", {"examples": listed, "next": lines})
 
 
 def _text(name: str) -> str:

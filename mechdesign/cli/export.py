@@ -9,7 +9,8 @@ import click
 
 from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError
-from mechdesign.cli._console import say_note, show_next
+from mechdesign.cli._console import say_note
+from mechdesign.cli._found import Found, command
 from mechdesign.synthesis._folders import SET, check_outputs, require_design
 from mechdesign.synthesis._result import Design
 from mechdesign.synthesis.formats._format import Exported, Format
@@ -18,8 +19,6 @@ from mechdesign.synthesis.formats._registry import FORMATS, format_of
 _WRITE_BYTES = 4096
 # Formats that contain the prior.
 _WITH_PRIOR = ("geojson", "json", "mps", "npz")
-# The format of each option.
-_OWNERS = {"all_rows": "mps", "classic": "js"}
 
 
 def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> Format | None:
@@ -30,7 +29,7 @@ def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> 
         raise click.BadParameter(str(error)) from error
 
 
-@click.command()
+@command
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--format",
@@ -42,17 +41,12 @@ def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> 
 @click.option(
     "-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path), help="Default: standard output."
 )
-@click.option(
-    "--all-rows", is_flag=True, help="In format mps, write a privacy row for every pair, including implied pairs."
-)
-@click.option(
-    "--classic", is_flag=True, help="In format js, write a classic script, which defines the object mechdesign."
-)
+@click.option("--classic", is_flag=True, help="In format js, write a classic script with the object mechdesign.")
 @click.option(
     "--without-prior", "public", is_flag=True,
     help="Write a folder like DIR to FILE, with a uniform prior instead of a private one, and without a claim of cost.",
 )  # fmt: skip
-def export(folder: Path, form: Format | None, target: Path | None, all_rows: bool, classic: bool, public: bool) -> None:
+def export(folder: Path, form: Format | None, target: Path | None, classic: bool, public: bool) -> Found:
     """Write the channel in DIR for other programs, or DIR itself without its prior.
 
     \b
@@ -61,36 +55,38 @@ def export(folder: Path, form: Format | None, target: Path | None, all_rows: boo
     geojson                   domain, prior and answers, for maps
     mps                       the linear program that the channel solves
 
-    A prior that was counted in data is private: DIR contains it, and so do the formats json, npz, geojson and mps. With
-    --without-prior the folder FILE has a uniform prior and the lower bound 0. Metric, threshold and graph privacy of
-    FILE can be verified, as for DIR; designs with requirements under a prior are refused. The channel still depends on
-    the true prior.
+    A prior that was counted in data is private: DIR contains it, and so do json, npz, geojson and mps. With
+    --without-prior metric, threshold and graph privacy can be verified as before; the channel still depends on the
+    true prior.
+
+    Example: mechdesign export city --format js -o channel.mjs
     """  # noqa: D301 - click wants the control character; words: ok, because these are lines of commands
     if public:
-        _without_prior(folder, target, form is not None or all_rows or classic)
-        return
+        return _without_prior(folder, target, form is not None or classic)
     form = _recognise_format(target) if form is None else form
-    options = {name: True for name, given in (("all_rows", all_rows), ("classic", classic)) if given}
-    for name in options:
-        if name not in form.options:
-            raise click.UsageError(f"--{name.replace('_', '-')} goes with --format {_OWNERS[name]}")
+    if classic and "classic" not in form.options:
+        raise click.UsageError("--classic goes with --format js")
     if target is not None and target.is_dir():
         raise click.UsageError(f"{target} is a folder, not a file")
     check_outputs(target, inputs={f"DIR, {name}": folder / name for name in SET})
     require_design(folder)
     design = Design.load(folder)
-    exported = Exported(design.problem, design.channel, design.certificate)
+    exported, options = (
+        Exported(design.problem, design.channel, design.certificate),
+        {"classic": True} if classic else {},
+    )
     _say_private(design, form)
     if target is not None:
         form.write(exported, target, options)
         _say_ending(target, form)
-        return
+        return Found(facts={"file": target, "format": form.name})
     if not form.text and sys.stdout.isatty():
         raise click.UsageError(f"{form.name} is a binary format: name a file with -o")
     for part in form.parts(exported, options):
         # Write pieces smaller than the buffer, since Python may silently lose the end of a larger piece on a full disk.
         for start in range(0, len(part), _WRITE_BYTES):
             sys.stdout.buffer.write(part[start : start + _WRITE_BYTES])
+    return Found()
 
 
 def _recognise_format(target: Path | None) -> Format:
@@ -103,7 +99,7 @@ def _recognise_format(target: Path | None) -> Format:
         raise click.UsageError(f"{error}; or name a format with --format") from error
 
 
-def _without_prior(folder: Path, target: Path | None, more: bool) -> None:
+def _without_prior(folder: Path, target: Path | None, more: bool) -> Found:
     """Write a folder like `folder`, but without its prior."""
     # Imported late, since formats do not need it.
     from mechdesign.model._origin import STANDS_IN
@@ -112,20 +108,21 @@ def _without_prior(folder: Path, target: Path | None, more: bool) -> None:
     from mechdesign.synthesis._without_prior import check_public_target
 
     if more:
-        raise click.UsageError(
-            "--without-prior writes a folder, and cannot be combined with --format, --all-rows or --classic"
-        )
+        raise click.UsageError("--without-prior writes a folder, and cannot be combined with --format or --classic")
     if target is None:
         raise click.UsageError("give --without-prior a folder to write, with -o")
     require_design(folder)
     check_public_target(target)
     design = Design.load(folder)
     save(design, target, report=(folder / "report.html").exists(), prior=False)
-    say_note(f"the prior of {target} is {STANDS_IN}")
-    say_note("the channel still depends on the true prior: only a design with a prior from public data hides it")
-    if design.origin is not None and tells_steps(design.origin):
-        say_note(STEPS)
-    show_next({f"mechdesign verify {target}": "prove the remaining claims"})
+    notes = [
+        f"the prior of {target} is {STANDS_IN}",
+        "the channel still depends on the true prior: only a design with a prior from public data hides it",
+        *([STEPS] if design.origin is not None and tells_steps(design.origin) else []),
+    ]
+    for note in notes:
+        say_note(note)
+    return Found(facts={"folder": target, "next": [f"mechdesign verify {target}    # prove the remaining claims"]})
 
 
 def _say_ending(target: Path, form: Format) -> None:

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from mechdesign.base._version import __version__
-from mechdesign.cli._console import output, say_json, table
+from mechdesign.cli._found import Found, command
 from mechdesign.solve import _registry as registry
 
 _PACKAGES = (
@@ -17,41 +17,38 @@ _PACKAGES = (
 )  # fmt: skip
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@command
 @click.option("--schema", is_flag=True, help="Print the JSON schema of specifications, and nothing else.")
-def info(as_json: bool, schema: bool) -> None:
-    """Show versions, and the available solvers."""
+def info(schema: bool) -> Found:
+    """Show the versions of Python, this package and others, and the solvers that can be named.
+
+    Example: mechdesign info --schema > schema.json
+    """
     if schema:
         from mechdesign.specification._grammar import schema as grammar
 
-        say_json(grammar())
-        return
+        return Found(text=json.dumps(grammar(), indent=2) + "\n")
     versions = {"mechdesign": __version__, "Python": platform.python_version()}
     versions |= {name: _version(name) for name in _PACKAGES}
-    found = {solver.name: _version(solver.package) if solver.installed else "" for solver in registry.available()}
+    solvers = [
+        {
+            "solver": each.name,
+            "package": each.package,
+            "version": _version(each.package) if each.installed else "not installed",
+        }
+        for each in registry.available()
+    ]
     # Only cvxpy lists the solvers that it can use.
-    if any(solver.package == "cvxpy" and solver.installed for solver in registry.available()):
+    if any(each.package == "cvxpy" and each.installed for each in registry.available()):
         import cvxpy
 
         installed: list[str] = cvxpy.installed_solvers()  # type: ignore[no-untyped-call]
-        for name in sorted(installed):
-            found[f"cvxpy-{name.lower()}"] = versions["cvxpy"]
-    if as_json:
-        click.echo(json.dumps({"versions": versions, "solvers": found, "system": platform.platform()}, indent=2))
-        return
-    console = output()
-    shown = table("package", "version")
-    for name, number in versions.items():
-        shown.add_row(name, number or "not installed")
-    console.print(shown)
-    console.print()
-    packages = {solver.name: solver.package for solver in registry.available()}
-    shown = table("solver", "by", "version")
-    for name, number in found.items():
-        shown.add_row(name, packages.get(name, "cvxpy"), number or "not installed")
-    console.print(shown)
-    console.print('\nWith "auto", the size decides; the certificate names the chosen method and the reason.')
+        solvers += [
+            {"solver": f"cvxpy-{name.lower()}", "package": "cvxpy", "version": versions["cvxpy"]}
+            for name in sorted(installed)
+        ]
+    said = 'With "auto", the size decides; the certificate names the chosen method and the reason.'
+    return Found(said, {"system": platform.platform(), "versions": versions, "solvers": solvers})
 
 
 def _version(package: str) -> str:
@@ -60,4 +57,4 @@ def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return ""
+        return "not installed"

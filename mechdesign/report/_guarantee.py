@@ -61,16 +61,6 @@ def describe_design(problem: Problem, channel: Channel, certificate: Certificate
     ]
 
 
-def describe_comparison(described: Mapping[str, Rows]) -> Rows:
-    """Return the rows on several designs from the rows on each, by its name; an answer that all share is said once."""
-    found = []
-    for lines in zip(*described.values(), strict=True):
-        said = [text for _, text in lines]
-        named = (f"{name}: {text}" for name, text in zip(described, said, strict=True))
-        found.append((lines[0][0], said[0] if len(set(said)) == 1 else ". ".join(named)))
-    return found
-
-
 def _list_units(problem: Problem) -> str:
     n, counts = len(problem.prior), count_bounded_pairs(problem)
     units: list[str] = []

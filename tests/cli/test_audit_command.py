@@ -32,10 +32,8 @@ def _files() -> None:
     np.save("laplace.npy", LAPLACE)
     np.savez("laplace.npz", LAPLACE)
     sparse.save_npz("identity.npz", sparse.csr_array(np.eye(6)))
-    np.savetxt("points.csv", DOMAIN.points, delimiter=",")
     np.savetxt("D.csv", DISTANCE, delimiter=",", fmt="%.17g")
     write("0,1\n1,2\n3,4\n4,5\n", "edges.csv")
-    write("label,weight\n" + "".join(f"{i},{i + 1}\n" for i in range(6)), "prior.csv")
     write(SPEC, "spec.toml")
     write("0.75,0.25\n0.25,0.75\n", "r.csv")
 
@@ -51,20 +49,21 @@ def test_a_stated_epsilon_decides_the_exit_code() -> None:
 
 
 def test_json_has_everything_and_the_page_is_written(blank_pictures: None) -> None:
-    arguments = ["--distance", "euclidean", "--points", "points.csv", "--cost", "euclidean", "--prior", "prior.csv"]
-    answer = json.loads(well("audit", "laplace.csv", *arguments, "--json", "-o", "page.html").stdout)
-    found = md.audit(LAPLACE, DISTANCE, prior=md.Prior.from_counts(range(1, 7)), cost=DISTANCE)
+    answer = json.loads(
+        run("audit", "laplace.csv", "--spec", "spec.toml", "--optimum", "--json", "-o", "page.html").stdout
+    )
+    found = md.audit(LAPLACE, DISTANCE, cost=DISTANCE)
     assert answer["epsilon"] == found.epsilon
     assert answer["cost"] == found.cost
-    assert answer["optimum"] <= answer["cost"]
-    assert answer["witness"]["observable"] == found.witness.observable
+    assert answer["least_cost_with_this_epsilon"] <= answer["cost"]
+    assert answer["worst_pairs"][0]["observable"] == found.witness.observable
     assert 'id="pairs"' in Path("page.html").read_text(encoding="utf-8")
 
 
 def test_no_epsilon_and_a_graph() -> None:
     result = run("audit", "identity.npz", "--graph", "edges.csv", "--json", "--epsilon", "100")
     answer = json.loads(result.stdout)
-    assert (result.exit_code, answer["epsilon"], answer["holds"]) == (1, None, False)
+    assert (result.exit_code, answer["epsilon"], answer["holds"]) == (1, "inf", False)
     assert "none holds" in well("audit", "identity.npz", "--distance", "hamming").stdout
 
 
@@ -73,18 +72,14 @@ def test_a_folder_states_its_epsilon(blank_pictures: None) -> None:
     assert "ε = 1" in well("audit", "out").stdout
     assert run("audit", "out", "--epsilon", "0.99").exit_code == 1
     for lone in ("out/channel.npz", "out/channel.csv"):
-        well("audit", lone, "--spec", "spec.toml", "--no-optimum")
-    assert run("audit", "laplace.csv", "--spec", "spec.toml", "--no-optimum").exit_code == 1
+        well("audit", lone, "--spec", "spec.toml")
+    assert run("audit", "laplace.csv", "--spec", "spec.toml").exit_code == 1
 
 
 def test_wrong_usage() -> None:
-    write("0,0\n", "one.csv")
-    write("x,y\n0,0\n1,0\n", "two.csv")
     write("", "empty.csv")
     write("75,25\n25,75\n", "percent.csv")
     write("-0.3,-1.4\n-1.4,-0.3\n", "logarithms.csv")
-    write("30.25,-97.75\n30.31,-97.71\n", "degrees.csv")
-    cost = "points.csv --weights --distance D.csv --cost D.csv"
     assert_wrong_usage(
         {
             "audit laplace.csv": "give --distance or --graph",
@@ -93,13 +88,10 @@ def test_wrong_usage() -> None:
             "audit laplace.csv --distance hamming --graph edges.csv": "not both",
             "audit laplace.csv --distance hamming --epsilon much": "--epsilon: is not a number",
             "audit none.csv --distance hamming": "none.csv: cannot be opened",
-            f"audit {cost}": "cost: does not match the channel",
             "audit laplace.csv --graph empty.csv": "empty.csv: contains no edges",
             "audit laplace.csv --graph D.csv": "D.csv, line 1: is not an edge; found 6",
             "audit r.csv --spec spec.toml": "another number of secrets; found 6; must be 2",
-            "audit r.csv --points one.csv --distance euclidean": "does not have a place for each row of the channel",
-            "audit r.csv --points two.csv --distance euclidean": "two.csv, line 1: holds texts",
-            "audit r.csv --points degrees.csv --distance haversine": "ive --spec",
+            "audit r.csv --distance haversine": "ive --spec",
             "audit percent.csv --distance hamming": "does not sum to 1",
             "audit logarithms.csv --distance hamming": "logarithms",
         }
@@ -107,12 +99,6 @@ def test_wrong_usage() -> None:
     # What was computed is shown, although its page cannot be written.
     result = run("audit", "laplace.csv", "--distance", "hamming", "-o", "none/page.html")
     assert (result.exit_code, "none" in flat(result.output)) == (2, True)
-
-
-def test_places_in_a_file_lie_on_a_plane_in_the_unit_of_the_file() -> None:
-    write("0,0\n1,0\n", "two.csv")
-    said = well("audit", "r.csv", "--distance", "euclidean", "--points", "two.csv").stderr
-    assert "in the unit of the coordinates in two.csv" in flat(said).lower()
 
 
 # --- names ---
@@ -152,13 +138,8 @@ def test_named_distances_are_matched_with_the_labels_of_the_channel() -> None:
     write_named("channel.csv", sorted(TOWNS), TOWNS[::-1], lambda row, answer: matrix[row][TOWNS.index(answer)])
     for channel in ("town", "town/channel.csv", "town/channel.npz", "channel.csv"):
         for distance in ("asked.csv", "sorted.csv", "turned.csv"):
-            found = audited(channel, distance, "--cost", distance)
-            for key in ("epsilon", "cost"):
-                assert found[key] == pytest.approx(wanted[key], rel=1e-12), (channel, distance, key)
-    write("label,x,y\nwork,1,0\npub,9,0\nhome,0,0\ngym,5,0\n", "places.csv")
-    for channel in ("town", "channel.csv"):
-        found = audited(channel, "euclidean", "--points", "places.csv")
-        assert found["epsilon"] == pytest.approx(wanted["epsilon"], rel=1e-12)
+            found = audited(channel, distance)
+            assert found["epsilon"] == pytest.approx(wanted["epsilon"], rel=1e-12), (channel, distance)
     by_labels = audited("channel.csv", "sorted.csv", "--spec", "town.toml")
     assert by_labels["cost"] == pytest.approx(wanted["cost"], rel=1e-12)
     # Names that are skipped leave the positions, which are those of other places.
@@ -169,7 +150,7 @@ NAMED = ("--header", "--index")
 
 
 def audited(channel: str, distance: str, *more: str, names: tuple[str, ...] = NAMED) -> dict[str, Any]:
-    return json.loads(well("audit", channel, "--distance", distance, *more, *names, "--json", "--no-optimum").stdout)
+    return json.loads(well("audit", channel, "--distance", distance, *more, *names, "--json").stdout)
 
 
 @pytest.mark.usefixtures("town")
@@ -178,22 +159,19 @@ def test_other_names_are_refused() -> None:
     write_named("foreign.csv", ["bar", *TOWNS[:3]], ["bar", *TOWNS[:3]], apart)
     write_named("twice.csv", ["gym", *TOWNS[:3]], TOWNS, apart)
     write_named("fewer.csv", TOWNS[:3], TOWNS[:3], apart)
-    write("label,x,y\nhome,0,0\nwork,1,0\ngym,5,0\npool,9,0\n", "places.csv")
-    given = "--header --index --no-optimum"
+    given = "--header --index"
     assert_wrong_usage(
         {
             f"audit town --distance foreign.csv {given}": "has a name that is no label; must be labels",
             f"audit town --distance twice.csv {given}": "has a name more than once; found 'gym'",
             f"audit town --distance fewer.csv {given}": "lacks a label; found 'pub'",
-            f"audit town --distance hamming --cost foreign.csv {given}": "has a name that is no label",
-            f"audit town --distance euclidean --points places.csv {given}": "has a name that is no label",
             "audit town --distance sorted.csv --header": "sorted.csv, line 2: begins with a text",
             "audit town --distance sorted.csv --index": "sorted.csv, line 1: holds texts",
             "audit town --distance sorted.csv --header --index ignore": "but its rows have none",
             "audit town --distance sorted.csv --header ignore --index": "but its columns have none",
             "audit town --distance sorted.csv --header maybe": "'maybe' is not one of",
             f"audit laplace.npy --distance sorted.csv {given}": "has a name that is no label",
-            "audit foreign.csv --spec town.toml --header --index --weights": "has a name that is no label",
+            "audit foreign.csv --spec town.toml --header --index": "has a name that is no label",
         }
     )
 

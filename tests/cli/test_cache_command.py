@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,26 @@ def random_matrix() -> Any:
 
 
 def test_shows_and_clears(folder: Path, P: Any) -> None:
-    assert well("cache").output == f"0 entries, 0 bytes, in {folder}\n"
+    assert shown() == {"folder": str(folder), "entries": 0, "bytes": 0}
     LossFunction(P)
     (folder / "notes.npz").write_text("mine")
     ((_, size),) = cache.entries()
-    assert well("cache").output == f"1 entry, {size:,} bytes, in {folder}\n"
-    assert well("cache", "--clear").output == f"removed 1 entry, {size:,} bytes, in {folder}\n"
+    assert shown() == {"folder": str(folder), "entries": 1, "bytes": size}
+    assert shown("--clear") == {
+        "said": "These entries were removed.",
+        "folder": str(folder),
+        "entries": 1,
+        "bytes": size,
+    }
     assert [each.name for each in folder.iterdir()] == ["notes.npz"]
     folder.chmod(0o755)
     assert well("cache").output.startswith(
         "the cache is off: MECHDESIGN_CACHE says so, or others can access its folder"
     )
+
+
+def shown(*options: str) -> dict[str, object]:
+    return json.loads(well("cache", *options, "--json").stdout)
 
 
 def test_says_that_the_cache_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,9 +66,11 @@ def test_commands_say_cached_but_files_do_not(folder: Path, P: Any) -> None:
     assert b"cached" not in written
 
 
-def test_no_cache_neither_reads_nor_writes(folder: Path, P: Any) -> None:
+def test_without_a_cache_nothing_is_read_or_written(folder: Path, P: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("budget", "--alpha", "1", "--backward", "P.npy")
-    well(*words, "--no-cache")
+    with monkeypatch.context() as patched:
+        patched.setenv(cache.VARIABLE, "off")
+        well(*words)
     assert not folder.exists()
     well(*words)
     assert len(cache.entries()) == 1

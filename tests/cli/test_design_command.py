@@ -41,8 +41,7 @@ def test_from_a_specification_to_files_that_verify(spec: Path, blank_pictures: N
     assert (verified.stderr, "s: every claim verified." in verified.stdout) == ("", True)
     os.remove("s/report.html")
     broken = run("verify", "s")
-    assert (broken.exit_code, broken.stdout) == (1, "")
-    assert "report.html is missing" in broken.stderr
+    assert (broken.exit_code, "report.html is missing" in broken.stdout) == (1, True)
 
 
 @pytest.mark.slow
@@ -310,14 +309,7 @@ def test_a_design_is_written_although_its_report_cannot_be_drawn(spec: Path, mon
     assert_wrong_usage({"design s.toml -o none": "figures cannot be drawn"})
 
 
-def test_what_was_computed_is_shown_although_its_page_cannot_be_drawn(
-    made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mechdesign.report._audit_page.page", _undrawable)
-    monkeypatch.setattr("mechdesign.report._compare_page.html", _undrawable)
-    for line, shown in ((["audit", made], "tight"), (["compare", made, made], "cost")):
-        done = run(*line, "-o", "page.html")
-        assert (done.exit_code, shown in done.stdout) == (70, True)
+def test_what_was_computed_is_written_although_its_page_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mechdesign.runs._sweep_figure.draw_costs", _undrawable)
     asked = md.sweep.parse(SPECIFICATION + '[sweep]\n"privacy.0.epsilon" = [1, 2]')
     with pytest.raises(ReportError, match="all designs are in swept"):

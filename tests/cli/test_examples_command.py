@@ -40,7 +40,7 @@ def test_examples_need_no_other_data(name: str) -> None:
 
 
 def test_the_districts_have_no_cell_alone() -> None:
-    assert json.loads(well("policy", "--example", "districts", "--no-repair", "--json").stdout)["isolated"] == []
+    assert json.loads(well("policy", "--example", "districts", "--json").stdout)["isolated"] == []
     well("design", "--example", "districts", "--no-report")
     assert md.verify("mechanism").relative_gap < 1e-9
 

@@ -42,14 +42,6 @@ def test_files_and_standard_output_hold_the_same(made: Path) -> None:
     assert "a.json is in the format csv, although its suffix belongs to json" in told
 
 
-def test_the_exported_program_has_all_rows_if_asked(made: Path) -> None:
-    rows = []
-    for more in ([], ["--all-rows"]):
-        program = well("export", made, "--format", "mps", *more).stdout
-        rows.append(program.partition("\nROWS\n")[2].partition("\nCOLUMNS\n")[0].count("\n"))
-    assert 0 < rows[0] < rows[1]
-
-
 def test_scripts_classic_and_modern_are_written(made: Path) -> None:
     well("export", made, "--classic", "-o", "channel.js")
     text = Path("channel.js").read_text(encoding="utf-8")
@@ -87,7 +79,6 @@ def test_wrong_usage(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "export made --format xml": formats,
             "export made -o f.xml": "xml",
             "export made": "--format",
-            "export made --format csv --all-rows": "--all-rows",
             "export made --format csv --classic": "--classic goes with --format js",
             "export made --format csv -o folder": "folder",
             "export made --format csv -o none/f.csv": "none",

@@ -77,7 +77,6 @@ def test_files_that_belong_together_are_never_written_over() -> None:
     for name in ("forward.csv", "states.csv"):
         write("kept", f"chain/{name}")
     lines = (
-        "inspect d --report d/certificate.json",
         "audit B.csv --distance hamming -o d/dual.npz",
         "leakage B.csv --epsilon 0.1 --steps 3 -o chain/forward.csv",
         "budget --alpha 1 --steps 3 --backward B.csv -o d/channel.csv",

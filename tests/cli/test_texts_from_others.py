@@ -14,7 +14,7 @@ from cli_examples import assert_wrong_usage, leave_pictures_blank, run, well, wr
 
 import mechdesign as md
 from mechdesign.certify import _bundle as bundle
-from mechdesign.cli import _console as console
+from mechdesign.cli import _found as printer
 from mechdesign.data.matrices import read_labelled
 from mechdesign.data.table import read_table as read_texts
 from mechdesign.errors import InputError, SpecificationError
@@ -74,7 +74,7 @@ def hostile(written: Path, unchecked: None) -> Path:
 
 
 COMMANDS = [
-    ("verify", "{}"), ("inspect", "{}"), ("compare", "{}", "{}"), ("audit", "{}"), ("attack", "{}"),
+    ("verify", "{}"), ("inspect", "{}"), ("inspect", "{}", "{}"), ("audit", "{}"), ("attack", "{}"),
     ("sample", "{}", "--secret", "0", "-n", "20"), ("sample", "{}", "--at", "0,0"),
     ("sample", "{}", "--secret", BAD), ("verify", BAD), (BAD,), ("design", f"--{BAD}"), ("examples", BAD),
 ]  # fmt: skip
@@ -86,9 +86,9 @@ def test_no_command_writes_what_a_terminal_obeys(hostile: Path, monkeypatch: pyt
         for text in (said.stdout, said.stderr):
             assert text.replace("\n", "").isprintable(), command
             assert not any(line.startswith(("home verifies", "home: every claim")) for line in text.splitlines())
-    # Without the console that escapes them, the codes would be there.
-    monkeypatch.setattr(console, "escape", lambda text, **_: text)
-    assert "\x1b[2J" in run("inspect", hostile).stdout
+    # Without the printer that escapes them, the marks would be there.
+    monkeypatch.setattr(printer, "escape", lambda text, **_: text)
+    assert "\u202e" in run("inspect", hostile).stdout
 
 
 def test_json_stays_json_and_nothing_is_exported(hostile: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cli_examples import assert_wrong_usage, run, write
 
-COMMANDS = ("verify {}", "inspect {}", "compare {} made", "sample {} --secret 0", "attack {}", "export {} --format csv")
+COMMANDS = ("verify {}", "inspect {}", "inspect made {}", "sample {} --secret 0", "attack {}", "export {} --format csv")
 """What takes the folder of a design; `audit` does, too, but also other files."""
 
 

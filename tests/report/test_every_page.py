@@ -10,11 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from report_examples import HOSTILE, MARKUP, TERMS, Page, certificate, channel, city, mixing, prior_of
+from report_examples import HOSTILE, MARKUP, TERMS, Page, certificate, city, mixing
 
 import mechdesign as md
-from mechdesign.report import _audit_page, _compare_page, _design_page, _table_page, _trace_page
-from mechdesign.report._compare_page import attack_design
+from mechdesign.report import _audit_page, _design_page, _table_page, _trace_page
 from mechdesign.tables._files import Published
 
 LABELS = [f"{index} {MARKUP}" for index in range(3)]
@@ -23,16 +22,6 @@ LABELS = [f"{index} {MARKUP}" for index in range(3)]
 def design_page() -> str:
     problem, made, _ = city(title=HOSTILE)
     return _design_page.html(problem, made, certificate(problem, made, {HOSTILE: HOSTILE, "rows": 3}))
-
-
-def comparison_page() -> str:
-    domain = md.Domain.from_labels(LABELS)
-    problem = md.Problem(prior_of(3), 1 - np.eye(3), [md.MetricPrivacy(2, 1 - np.eye(3))], secrets=domain)
-    designs = []
-    for name in (MARKUP, "other"):
-        made = channel(mixing(3) + (name == "other"))
-        designs.append(attack_design(name, problem, made, certificate(problem, made)))
-    return _compare_page.html(designs)
 
 
 def audit_page() -> str:
@@ -57,7 +46,6 @@ def trace_page() -> str:
 
 KINDS: dict[str, Callable[[], str]] = {
     "design": design_page,
-    "comparison": comparison_page,
     "audit": audit_page,
     "table": table_page,
     "trace": trace_page,

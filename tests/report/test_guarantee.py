@@ -6,7 +6,6 @@ from pathlib import Path
 
 import networkx as nx
 import numpy as np
-import pytest
 from report_examples import TERMS, certificate, channel
 
 import mechdesign as md
@@ -138,9 +137,3 @@ def test_traces(tmp_path: Path):
     traced("planar-isotropic", ", snap = false", 1, (SIDE, "floating-point noise"), (REST, given), (REST, floats))
 
 
-def test_comparisons():
-    # An answer that all designs share is said once.
-    one, other = [("Unit", "u"), ("Privacy", "p")], [("Unit", "u"), ("Privacy", "q")]
-    assert _guarantee.describe_comparison({"a": one, "b": other}) == [("Unit", "u"), ("Privacy", "a: p. b: q")]
-    with pytest.raises(ValueError, match="zip"):
-        _guarantee.describe_comparison({"a": one, "b": other[:1]})

@@ -543,7 +543,6 @@ def on_the_command_line() -> Iterator[Mistake]:
         "export made --format xml": "--format",
         "export made -o x.xml": "x.xml",
         "export none --format csv": "none",
-        "export made --format csv --all-rows": "--all-rows",
         "export made --format geojson": "latitude",
         "export made --format csv -o none/x.csv": "none/x.csv",
         "attack": "DIR",
@@ -581,13 +580,10 @@ def on_the_command_line() -> Iterator[Mistake]:
         "audit chain.csv --distance euclidian": "--distance",
         "audit chain.csv --distance hamming -o chain.csv": "chain.csv",
         "audit chain.csv --spec s.toml": "--spec",
-        "compare": "A B",
-        "compare made": "made",
-        "compare made none": "none",
+        "inspect made none": "none",
         "inspect": "DIR",
         "inspect none": "none",
         "inspect s.toml": "s.toml",
-        "inspect made --report made/certificate.json": "choose another name",
     }.items():
         yield _told(f"mechdesign {line}", line, says)
 
@@ -683,7 +679,7 @@ def with_files_of_ones_own() -> Iterator[Mistake]:
     }
     yield _told("weights that number cells from 1", "design cells.toml", "cell", cells)
     files = {"g.toml": WALK, "ages.toml": AGES, "ages.csv": "age\n36\n", "c.csv": "epsilon,cost\n0,3\n1,1\n"}
-    two_people, places = "user,state\nann,0\nbob,3\n", "35.6,139.7\n35.7,139.8\n"
+    two_people = "user,state\nann,0\nbob,3\n"
     for line, says, more in (
         ("release g.toml t.csv", "release.user", {"t.csv": two_people}),
         ("release g.toml t.csv", "line 3", {"t.csv": "state\n1\n4\n"}),
@@ -695,7 +691,7 @@ def with_files_of_ones_own() -> Iterator[Mistake]:
         ("table ages.toml t.csv", "capitals", {"t.csv": "Age\n36\n"}),
         ("table ages.toml t.csv", "line 2", {"t.csv": "age\n36 years\n"}),
         ("table ages.toml ages.csv --ledger ages.csv", "not a ledger", {}),
-        ("audit chain.csv --distance haversine --points p.csv", "--spec", {"p.csv": places}),
+        ("audit chain.csv --distance haversine", "--spec", {}),
         ("audit p.csv --distance hamming", "Divide percentages", {"p.csv": "75,25\n25,75\n"}),
     ):
         yield _told(f"mechdesign {line} {more or ''}", line, says, {**files, **more})
