@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import importlib
-import json
 import os
 import re
 import sys
@@ -199,12 +198,6 @@ def errors() -> Console:
 def say(text: str, *, nl: bool = True) -> None:
     """Write lines to standard output, with unprintable characters escaped."""
     click.echo(escape(text, lines=True), nl=nl)
-
-
-def say_json(value: object) -> None:
-    """Write a value to standard output as JSON, with unprintable characters as JSON escapes."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    click.echo("".join(sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in text))
 
 
 def say_error(message: str) -> None:

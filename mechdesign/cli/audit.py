@@ -298,9 +298,7 @@ def _found(found: Audit, stated: str | None, optimum: bool) -> Found:
         "cost": None if found.cost is None else Shown(found.cost, at_most(found.cost)),
     }
     if optimum and found.optimum is not None:
-        facts["optimum"] = Shown(
-            found.optimum, f"no channel with the tight ε costs less than {at_least(found.optimum)}"
-        )
+        facts["optimum"] = Shown(found.optimum, at_least(found.optimum))
     kind = " of wrong guesses" if guesses else ""
     facts |= {
         "error_of_the_best_attack": Shown(found.distortion, f"{number(found.distortion)}{kind}"),

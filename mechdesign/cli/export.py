@@ -50,8 +50,8 @@ def export(folder: Path, form: Format | None, target: Path | None, classic: bool
     """Write the channel in DIR for other programs, or DIR itself without its prior.
 
     \b
-    csv, json, npz, parquet   the channel: as text, as arrays, as a table
-    js                        a module for apps: exact sampling, and a check of every pair bound
+    csv, json, npz, parquet   the channel: text, arrays, a table
+    js                        a module for apps: exact sampling, pair bounds
     geojson                   domain, prior and answers, for maps
     mps                       the linear program that the channel solves
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -243,21 +243,6 @@ def data_block(shown: ExplorerData, series: dict[str, tuple[ArrayLike, str]]) ->
         "series": {name: {"values": _round_numbers(values), "unit": unit} for name, (values, unit) in series.items()},
     }
     return _block(data)
-
-
-def series_block(views: Mapping[str, View], series: Mapping[str, tuple[ArrayLike, str, str]]) -> str:
-    """Return the element with the data of interactive maps alone.
-
-    `views` are keyed by the `side` of the panels. `series` are keyed by the content of the panels: values, unit and
-    name.
-    """
-    return _block({
-        "views": {name: each.data() for name, each in views.items()},
-        "series": {
-            name: {"values": _round_numbers(values), "unit": unit, "said": said}
-            for name, (values, unit, said) in series.items()
-        },
-    })  # fmt: skip
 
 
 def _block(data: dict[str, Any]) -> str:

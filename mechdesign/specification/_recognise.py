@@ -42,7 +42,7 @@ _SAMPLE_TIMES = 20
 # A form is tried on all rows if it fits this share of the sample.
 _SHARE_OF_SAMPLE = 0.5
 
-LAYOUT = ("delimiter", "decimal", "encoding", "time_format", "time_zone", "missing")
+LAYOUT = ("delimiter", "encoding", "time_format", "missing")
 """The keys of the layout."""
 _COLUMNS = ("user", "place", "latitude", "longitude", "time", "trace")
 
@@ -296,11 +296,10 @@ class _Search:
     def _check_degrees(self, table: Table, columns: Mapping[str, str]) -> None:
         """Find the decimal sign; refuse columns that hold no degrees between -180 and 180."""
         names = [columns["latitude"], columns["longitude"]]
-        if "decimal" not in self.asked:
-            tried = {sign: replace(table, layout=replace(self.layout, decimal=sign)) for sign in ".,"}
-            bad = {sign: sum(each.floats(name)[1].sum() for name in names) for sign, each in tried.items()}
-            if bad[","] < bad["."]:
-                self._set_layout(f"by the numbers in {names[0]}", decimal=",")
+        tried = {sign: replace(table, layout=replace(self.layout, decimal=sign)) for sign in ".,"}
+        bad = {sign: sum(each.floats(name)[1].sum() for name in names) for sign, each in tried.items()}
+        if bad[","] < bad["."]:
+            self._set_layout(f"by the numbers in {names[0]}", decimal=",")
         for name, column in zip(("latitude", "longitude"), names, strict=True):
             degrees, _ = replace(table, layout=self.layout).floats(column)
             if (known := degrees[np.isfinite(degrees)]).size and (known == np.rint(known)).all():
@@ -368,10 +367,9 @@ class _Search:
     def _choose_time(self, table: Table, names: Sequence[str]) -> None:
         """Set the column of times and their form; ask if columns or forms are in doubt."""
         if not names:
-            for name in ("time_format", "time_zone"):
-                if name in self.asked:
-                    remedy = "name the column: --time COLUMN"
-                    raise InputError(_option(name), "is given without times", bound="a column of times", remedy=remedy)
+            if "time_format" in self.asked:
+                remedy = "name the column: --time COLUMN"
+                raise InputError("--time-format", "is given without times", bound="a column of times", remedy=remedy)
             self.notes.append("no times are read: points keep the order of the file (--time COLUMN names a column)")
             return
         readable = {name: found for name in names if (found := self._form(table, name)) is not None}

@@ -187,8 +187,7 @@ async function inflate(text) {
 
 async function start() {
   const data = JSON.parse(document.getElementById("data").textContent);
-  // A comparison page has separate views, and no channel for choosing secrets.
-  const views = data.views || { secrets: data.secrets, answers: data.answers || data.secrets };
+  const views = { secrets: data.secrets, answers: data.answers || data.secrets };
   const answers = data.channel ? views.answers.size : 0;
   const channel = data.channel ? await inflate(data.channel) : null;
   const stored = data.beliefs ? await inflate(data.beliefs) : null;

@@ -1,0 +1,120 @@
+"""JSON and tables hold the same facts, which one page lists; the help of each command fits one screen."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from cli_examples import run, write
+
+from mechdesign.cli import main
+from mechdesign.cli._found import Found, Shown, show
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
+COMMANDS = (
+    "attack made",
+    "audit made --optimum",
+    "audit m.csv --distance hamming --epsilon 1/100",
+    "budget --alpha 1 --steps 10 --backward P.csv",
+    "cache",
+    "examples",
+    "export made -o c.js",
+    "info",
+    "init visits.csv -o visits.toml --overwrite",
+    "inspect made",
+    "inspect made made",
+    "policy --example districts",
+    "verify made",
+)
+
+
+def texts_of(value: object) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts_of(each)
+    elif isinstance(value, str):
+        yield value
+
+
+@pytest.mark.usefixtures("made")
+def test_json_has_the_facts_of_the_tables_and_the_page_lists_them() -> None:
+    np.savetxt("m.csv", np.eye(4) * 0.9 + 0.1 / 4, delimiter=",", fmt="%.6f")
+    write("0.9,0.1\n0.2,0.8\n", "P.csv")
+    rows = "".join(f"u{k % 3},{46 + k / 100},{7 + k / 90}\n" for k in range(60))
+    write(f"user,lat,lon\n{rows}", "visits.csv")
+    for line in COMMANDS:
+        shown, printed = run(*line.split()), run(*line.split(), "--json")
+        assert shown.exit_code == printed.exit_code, (line, shown.output, printed.output)
+        found = json.loads(printed.stdout, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+        table = "".join(shown.stdout.split())
+        for name, value in found.items():
+            assert f"`{name}`" in PAGE, (line, name)
+            if value not in (None, [], {}) and name not in ("said", "text"):
+                assert "".join(name.replace("_", " ").replace("epsilon", "ε").split()) in table, (line, name)
+        for text in texts_of({name: value for name, value in found.items() if name != "hull"}):
+            assert "".join(text.split()) in table or re.fullmatch(r"[\d/.]+|inf", text), (line, text)
+
+
+def test_values_are_printed_as_json_and_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    facts = {
+        "a_number": 1 / 3,
+        "rounded": Shown(0.123456, "at most 0.13"),
+        "nothing": None,
+        "without_bound": np.inf,
+        "rows": [{"epsilon": np.float64(2), "name": "x\x1b[2J"}, {"epsilon": np.inf, "name": "y"}],
+        "designs": {"city_a": {"cost": 1}, "b": {"cost": 2}},
+        "next": ["mechdesign verify city"],
+    }
+    show(Found("Done.", facts), as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found["rounded"] == 0.123456
+    assert (found["nothing"], found["without_bound"], found["rows"][1]["epsilon"]) == (None, "inf", "inf")
+    assert found["rows"][0]["name"] == "x\x1b[2J"
+    show(Found("Done.", facts))
+    text = capsys.readouterr().out
+    assert text.startswith("Done.\n\na number        0.3333\nrounded         at most 0.13\nwithout bound   ∞\n")
+    assert "\nrows\nε   name\n2   x\\x1b[2J\n∞   y\n" in text
+    assert re.search(r"\n +city_a +b\ncost +1 +2\n", text)
+    assert text.endswith("\nnext\nmechdesign verify city\n")
+    show(Found(facts={"rows": [{"number": number} for number in range(100)]}))
+    assert "40 more rows" in capsys.readouterr().out
+
+
+def commands(found: click.Command, *names: str) -> Iterator[tuple[str, ...]]:
+    if isinstance(found, click.Group):
+        context = click.Context(found)
+        for name in found.list_commands(context):
+            inner = found.get_command(context, name)
+            assert inner is not None
+            yield from commands(inner, *names, name)
+    else:
+        yield names
+
+
+def test_the_help_of_each_command_fits_one_screen_and_gives_an_example() -> None:
+    for names in commands(main):
+        lines = run(*names, "--help").stdout.splitlines()
+        assert max(map(len, lines)) <= 80, names
+        if names[0] in CONVERTED:
+            assert len(lines) <= 40, (names, len(lines))
+            assert any(line.strip().startswith("Example: mechdesign ") for line in lines), names
+
+
+CONVERTED = {
+    "attack",
+    "audit",
+    "budget",
+    "cache",
+    "examples",
+    "export",
+    "info",
+    "init",
+    "inspect",
+    "policy",
+    "verify",
+}
