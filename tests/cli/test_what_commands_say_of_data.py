@@ -26,7 +26,7 @@ def chain(header: str, rows: list[str], *options: str) -> tuple[str, str, str]:
     write("\n".join([header, *rows, ""]), "points.csv")
     made = well("init", "points.csv", "--cells", 9, "-o", "points.toml", "--overwrite", *options)
     found = well("chain", "points.toml", "--overwrite")
-    return Path("chain/forward.csv").read_text(encoding="utf-8"), flat(made.stderr), flat(found.stderr)
+    return Path("chain/forward.csv").read_text(encoding="utf-8"), flat(made.output), flat(found.stderr)
 
 
 def stamped(form: str = "{}") -> list[str]:
@@ -37,7 +37,7 @@ def test_points_with_the_newest_first_are_put_in_order() -> None:
     for name, form in (("time", "{}"), ("tracked_at", "{} UTC"), ("Date and Time", "{} +0000"), ("when", "{}Z")):
         matrix, made, _ = chain(f"user,{name},lat,lon", stamped(form))
         assert matrix == FORWARD, name
-        assert "times from 2023-03-01 08:10:00 to 2023-03-06 17:10:00 (UTC)" in made
+        assert "times 2023-03-01 08:10:00 to 2023-03-06 17:10:00 (UTC)" in made
         # The times of people are not kept with the specification.
         assert "2023" not in Path("points.toml").read_text(encoding="utf-8")
 
