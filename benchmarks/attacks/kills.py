@@ -29,10 +29,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from mechdesign.runs._store import read_table
+
 import mechdesign as md
 from mechdesign.runs import _tasks as tasks
 from mechdesign.runs import sweep
-from mechdesign.runs._store import read_table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

@@ -7,7 +7,7 @@ implementation, and the data behind it. Each function below answers these questi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._exact import exact_text

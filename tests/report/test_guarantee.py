@@ -135,5 +135,3 @@ def test_traces(tmp_path: Path):
     given = "this release: its randomness came from a seed"
     floats = "outputs are floating-point numbers"
     traced("planar-isotropic", ", snap = false", 1, (SIDE, "floating-point noise"), (REST, given), (REST, floats))
-
-
