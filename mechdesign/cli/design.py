@@ -31,7 +31,7 @@ from mechdesign.cli._console import (
 from mechdesign.cli._places import find_option
 from mechdesign.solve._contract import Status
 from mechdesign.specification._read import Source
-from mechdesign.synthesis._folders import SET, check_no_input_in, check_target, is_done
+from mechdesign.synthesis._folders import SET, Wanted, check_no_input_in, check_target, compare_design
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,9 +98,12 @@ def design(
     given.check_size(settings)
     given.check()
     check_no_input_in(folder, SET, input_files(specification))
-    if not overwrite and is_done(folder, given.origin_with(changed)):
+    origin = given.origin_with(changed)
+    why = compare_design(folder, Wanted(origin.specification, origin.files, origin.settings))
+    if not why and not overwrite:
         made, missing = _reuse(folder, report)
     else:
+        check_target(folder, overwrite, why)
         made, folder, missing = _solve(given, changed, folder, overwrite, report)
     say_private(made.problem, made.origin)
     if as_json:
@@ -132,7 +135,6 @@ def _solve(
     given: Specification, changed: Mapping[str, Any], folder: Path, overwrite: bool, report: bool
 ) -> tuple[Design, Path, ReportError | None]:
     """Make a design and write it; return it with its folder, and the error if only the page is missing."""
-    check_target(folder, overwrite)
     if report:
         load_pictures("mechdesign.report._design_page")
     for note in given.notes:

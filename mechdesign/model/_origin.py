@@ -92,18 +92,6 @@ class Origin:
         """
         return self.prior == STANDS_IN
 
-    def same_design(self, other: Origin) -> bool:
-        """Return whether two designs have the same specification text, settings and digests of data files.
-
-        Args:
-            other: The origin of the other design.
-
-        Returns:
-            Whether they have.
-        """
-        mine, its = ((each.specification, each.settings, each.files) for each in (self, other))
-        return mine == its
-
     @staticmethod
     def from_json(values: object) -> Origin:
         """Return the origin that `to_json` wrote; raise `InputError` for any other value.

@@ -13,7 +13,7 @@ import re
 import secrets
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,9 @@ import psutil
 
 from mechdesign.base._atomic import make_folder, write_file
 from mechdesign.base._errors import CertificateError, ExportError, InputError, StateError
-from mechdesign.base._version import __version__
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._certificate import Certificate
-from mechdesign.model._origin import Origin
+from mechdesign.synthesis._folders import Wanted
 
 RESULTS, FIGURE = "results.csv", "costs.svg"
 _FAILED = "failed.json"
@@ -33,30 +32,6 @@ _UNNAMED = ".claim-"
 _POINT = re.compile(r"[0-9a-f]{16}")
 # The clock of a machine may be set between two readings of the time at which a process started.
 _SAME_START_S = 60.0
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a record must say of the design that a point describes.
-
-    Attributes:
-        specification: The specification as JSON.
-        files: The SHA-256 of each data file.
-        version: The version of this package.
-    """
-
-    specification: str
-    files: Mapping[str, str]
-    version: str = __version__
-
-    def difference(self, specification: object, files: Mapping[str, Any], version: object) -> str:
-        """Return what differs from the facts of a record; "" if nothing does."""
-        changed = [name for name in {**files, **self.files} if files.get(name) != self.files.get(name)]
-        if changed:
-            return f"the contents of {', '.join(changed)} changed"
-        if specification != self.specification:
-            return "the specification changed"
-        return f"mechdesign {version} made it, and this is {self.version}" if version != self.version else ""
 
 
 @dataclass(frozen=True)
@@ -83,17 +58,15 @@ def read_record(folder: Path, wanted: Wanted) -> Record | None:
         # The certificate is written last, so no killed process leaves an incomplete bundle with it.
         try:
             found = bundle.read(folder)
-            origin = Origin.from_json(found.metadata.get("origin"))
+            why = wanted.difference_of(found)
         except (CertificateError, InputError) as error:
             raise StateError(f"{folder} holds a damaged design ({error}). Delete it, and call again") from error
-        version = found.certificate.provenance.get("mechdesign")
-        if why := wanted.difference(origin.specification, origin.files, version):
+        if why:
             raise StateError(f"{folder} holds a design, but {why}. Choose another folder for the sweep, or delete it")
         return Record(found.certificate)
     try:
         said = json.loads((folder / _FAILED).read_bytes())
-        same = not wanted.difference(said["specification"], said["files"], said["version"])
-        return Record(reason=str(said["reason"]), seconds=float(said["seconds"])) if same else None
+        return None if wanted.difference(said) else Record(reason=str(said["reason"]), seconds=float(said["seconds"]))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -106,7 +79,7 @@ def write_design(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def write_failure(folder: Path, wanted: Wanted, reason: str, seconds: float) -> None:
     """Write why a point has no design."""
-    said = {**vars(wanted), "files": dict(wanted.files), "reason": reason, "seconds": round(seconds, 3)}
+    said = {**asdict(wanted), "reason": reason, "seconds": round(seconds, 3)}
     write_file(folder / _FAILED, [json.dumps(said, indent=1, ensure_ascii=False).encode(), b"\n"])
 
 

@@ -41,7 +41,6 @@ from mechdesign.runs._records import (
     FIGURE,
     RESULTS,
     Record,
-    Wanted,
     claiming,
     describe_claim,
     list_points,
@@ -54,7 +53,7 @@ from mechdesign.solve._contract import Status
 from mechdesign.specification._origin import data_files, file_digest, to_json
 from mechdesign.specification._specification import from_tables
 from mechdesign.synthesis._bundle import encode
-from mechdesign.synthesis._folders import check_folder
+from mechdesign.synthesis._folders import Wanted, check_folder
 from mechdesign.synthesis._result import SolveSummary
 
 __all__ = ["Point", "Sweep", "parse", "points", "read", "run"]

@@ -70,6 +70,8 @@ if TYPE_CHECKING:
 
 # Keys of domains whose texts appear in reports.
 _DISPLAYED_KEYS = ("labels", "unit", "grid", "anchors")
+# Settings of the solver on which no design depends.
+_WITHOUT_EFFECT = ("progress", "threads")
 
 
 class _Data(NamedTuple):
@@ -365,7 +367,8 @@ class Specification:
         Returns:
             The origin as it is stored with the design.
         """
-        return replace(self.origin, settings={name: str(changed[name]) for name in changed if name != "progress"})
+        settings = {name: str(value) for name, value in changed.items() if name not in _WITHOUT_EFFECT}
+        return replace(self.origin, settings=settings)
 
     @cached_property
     def policy(self) -> SpecifiedPolicy:

@@ -11,9 +11,10 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mechdesign.base._errors import CertificateError, ExportError, InputError
 from mechdesign.base._files import find_output
@@ -53,34 +54,65 @@ _MARKS = (CERTIFICATE, "released.csv", "answers.csv", "release.json")
 _PARTIAL = re.compile(r"\.(?P<name>.+?)(?:\.[0-9a-f]{8})?\.(?:partial|previous)")
 
 
-def check_target(directory: str | os.PathLike[str], overwrite: bool = True) -> None:
+@dataclass(frozen=True)
+class Wanted:
+    """What a record must say of the design that is wanted, for it to be done.
+
+    Attributes:
+        specification: The text of the specification, without comments.
+        files: The SHA-256 of each data file.
+        settings: The settings of the solver that are given beside the specification, as texts.
+        version: The version of this package.
+    """
+
+    specification: str
+    files: Mapping[str, str]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    version: str = __version__
+
+    def difference(self, said: Mapping[str, Any]) -> str:
+        """Return what differs from the facts of a record, by the names of the attributes; "" if nothing does."""
+        files = said["files"]
+        if changed := [name for name in {**files, **self.files} if files.get(name) != self.files.get(name)]:
+            return f"the contents of {', '.join(changed)} changed"
+        for name in ("specification", "settings"):
+            if said[name] != getattr(self, name):
+                return f"the {name} changed"
+        version = said["version"]
+        return f"mechdesign {version} made it, and this is {self.version}" if version != self.version else ""
+
+    def difference_of(self, found: bundle.Bundle) -> str:
+        """Return what differs from a design; "" if the design is done. Raises `InputError` for a malformed origin."""
+        made = found.certificate.provenance
+        if made.get("status") == Status.INTERRUPTED:
+            return "it was interrupted"
+        return self.difference(
+            {**Origin.from_json(found.metadata.get("origin")).to_json(), "version": made.get("mechdesign")}
+        )
+
+
+def compare_design(directory: str | os.PathLike[str], wanted: Wanted) -> str:
+    """Return what differs between the design in a folder and the wanted one; "" if the wanted design is done."""
+    try:
+        return wanted.difference_of(bundle.read(Path(directory)))
+    except (CertificateError, InputError) as error:
+        return f"it is damaged, or there is none ({error})"
+
+
+def check_target(directory: str | os.PathLike[str], overwrite: bool = True, why: str = "") -> None:
     """Raise `ExportError` unless a bundle may and can be written into `directory`.
 
     The folder must be missing or empty, or contain an interrupted bundle. With `overwrite` it may contain a complete
-    bundle, with any other files, which stay.
+    bundle, with any other files, which stay. For messages, `why` says what differs from the wanted design.
     """
     folder = Path(directory)
     title = _read_title(folder)
     check_folder(folder, SET, "a design", first=(CHANNEL,), others=title is not None)
     if title is not None and not overwrite:
         raise ExportError(
-            f"{folder} holds another design ({title}), or one of other data, settings or version; choose another "
-            "folder, or use --overwrite (overwrite=True) to replace it"
+            f"{folder} holds another design ({title}){': ' * bool(why)}{why}; choose another folder, or use "
+            "--overwrite (overwrite=True) to replace it"
         )
-
-
-def is_done(directory: str | os.PathLike[str], origin: Origin) -> bool:
-    """Return whether `directory` holds the complete design of an origin, made by this version and not interrupted.
-
-    The origin must have the same specification text, changed settings and digests of data files.
-    """
-    try:
-        found = bundle.read(Path(directory))
-        same = origin.same_design(Origin.from_json(found.metadata.get("origin")))
-    except (CertificateError, InputError):
-        return False
-    made = found.certificate.provenance
-    return same and made.get("mechdesign") == __version__ and made.get("status") != Status.INTERRUPTED
 
 
 def prepare_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from mechdesign.cli._console import describe_gap
 from mechdesign.errors import ReportError
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _design as module
+from mechdesign.synthesis._folders import Wanted
 
 
 def _never(*_: object, **__: object) -> None:
@@ -129,9 +131,9 @@ def test_the_same_design_is_not_solved_again(spec: Path, monkeypatch: pytest.Mon
         well("verify", "s")
         whole = contents("s")
         changed = ("design s.toml --tolerance 0.5", "design s.toml --time-limit 9")
-        assert_wrong_usage(dict.fromkeys(changed, "s holds another design (A line), or one of other data, settings"))
-        monkeypatch.setattr("mechdesign.synthesis._folders.__version__", "0")
-        assert_wrong_usage({"design s.toml": "version"})
+        assert_wrong_usage(dict.fromkeys(changed, "s holds another design (A line): the settings changed; choose"))
+        patched.setattr("mechdesign.cli.design.Wanted", partial(Wanted, version="0"))
+        assert_wrong_usage({"design s.toml": f"(A line): mechdesign {md.__version__} made it, and this is 0; choose"})
         assert contents("s") == whole
     well("design", spec, "--overwrite", "--no-report")
     assert "report.html" not in contents("s")
@@ -142,7 +144,11 @@ def test_a_changed_file_of_data_is_another_design() -> None:
     write("n\n4\n3\n2\n1\n", "n.csv")
     well("design", "s.toml", "--no-report")
     write("n\n4\n3\n2\n2\n", "n.csv")
-    assert_wrong_usage({"design s.toml --no-report": "s holds another design (A line), or one of other data"})
+    assert_wrong_usage(
+        {
+            "design s.toml --no-report": "s holds another design (A line): the contents of n.csv changed; choose another folder"
+        }
+    )
     write("n\n4\n3\n2\n1\n", "n.csv")
     assert "nothing is solved" in well("design", "s.toml", "--no-report").stderr
 
@@ -273,7 +279,7 @@ def test_a_stopped_design_does_not_replace_a_finished_one(
     assert md.verify(f"{made}-interrupted").holds
     assert run("design", "s.toml", "-o", "fresh", "--no-report").exit_code == 130
     assert md.verify("fresh").holds
-    assert_wrong_usage({"design s.toml -o fresh": "fresh holds another design"})
+    assert_wrong_usage({"design s.toml -o fresh": "fresh holds another design (A line): it was interrupted"})
 
 
 def test_rays_that_stall_are_said_first_and_exit_with_3(monkeypatch: pytest.MonkeyPatch) -> None:

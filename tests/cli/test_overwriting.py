@@ -50,7 +50,7 @@ def test_a_design_replaces_its_own_and_no_other() -> None:
     well("design", "a.toml", "-o", "out", "--no-report")
     # A file of the same name with another content is another specification.
     write(SPECIFICATION.replace("0.7", "0.8"), "a.toml")
-    says = "out holds another design (A line), or one of other data, settings or version"
+    says = "out holds another design (A line): the specification changed; choose another folder, or use --overwrite"
     assert_wrong_usage({"design a.toml -o out --no-report": says})
     well("design", "a.toml", "-o", "out", "--no-report", "--overwrite")
     assert json.loads(Path("out/certificate.json").read_text())["requirements"][0]["epsilon"] == "0.8"

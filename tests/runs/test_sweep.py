@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from mechdesign.certify import _bundle as bundle
 from mechdesign.errors import ExportError, ReportError, StateError
 from mechdesign.runs import sweep as module
 from mechdesign.runs.sweep import points, run
+from mechdesign.synthesis._folders import Wanted
 
 pytestmark = pytest.mark.slow
 
@@ -175,7 +177,7 @@ def test_a_changed_specification_or_version_is_refused(tmp_path, monkeypatch, ca
     # The notation of a number, the order of keys and the value that is swept do not matter.
     run(sweep('"privacy.0.epsilon" = [2e-1, 0.50]', TABLES.replace("0.7", "9")), tmp_path, jobs=1)
     monkeypatch.setattr("mechdesign.runs.sweep.__version__", "99")
-    monkeypatch.setattr("mechdesign.runs._records.Wanted.__init__.__defaults__", ("99",))
+    monkeypatch.setattr("mechdesign.runs.sweep.Wanted", partial(Wanted, version="99"))
     with pytest.raises(StateError, match="made it, and this is 99"):
         run(asked, tmp_path, jobs=1)
     assert len(calls) == 2
