@@ -22,7 +22,6 @@ from mechdesign.base._version import __version__
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
 from mechdesign.model._origin import Origin
-from mechdesign.solve._contract import Status
 
 _Value = TypeVar("_Value")
 
@@ -83,6 +82,9 @@ class Wanted:
 
     def difference_of(self, found: bundle.Bundle) -> str:
         """Return what differs from a design; "" if the design is done. Raises `InputError` for a malformed origin."""
+        # Imported late, because verifying needs no solver.
+        from mechdesign.solve._contract import Status
+
         made = found.certificate.provenance
         if made.get("status") == Status.INTERRUPTED:
             return "it was interrupted"
