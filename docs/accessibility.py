@@ -162,8 +162,6 @@ def write_reports(folder: Path) -> list[Path]:
     md.save(walk.release(folder / "states.csv", seed=1), folder / "trace")
     found = md.audit(made.channel, distance=km, cost=km, secrets=domain)
     (folder / "audit.html").write_text(_audit_page.page(found, "0.7"), encoding="utf-8")
-    (folder / "sweep.toml").write_text(_SWEEP)
-    md.sweep.run(folder / "sweep.toml", folder / "sweep", jobs=1)
     return sorted(folder.rglob("*.html"))
 
 
@@ -173,14 +171,6 @@ prior.uniform = true
 cost.distance = "euclidean"
 privacy = [{ kind = "graph", epsilon = "0.5", neighbours = 4 }]
 release = { mechanism = "lp", transition = { neighbours = 4 } }
-"""
-_SWEEP = """
-domain.grid = { columns = 2, rows = 2, width = 2.0, height = 2.0 }
-prior.uniform = true
-cost.distance = "euclidean"
-privacy = [{ kind = "metric", epsilon = "0.5", distance = "euclidean" }]
-[sweep]
-"privacy.0.epsilon" = [0.5, 1, 2]
 """
 
 

@@ -26,6 +26,7 @@ from mechdesign.report._maps import draw, panel_size, scale_bar
 from mechdesign.report._scales import probability_scale
 from mechdesign.report._style import headline, new_figure, report_style
 from mechdesign.report._trace_figures import trace_picture
+from mechdesign.runs._sweep_figure import draw_costs
 from mechdesign.specification.examples import on_disk
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -221,6 +222,22 @@ def week() -> Figure:
     return figure
 
 
+def sweep() -> Figure:
+    """Show the costs of a sweep over ε, for the expected and for the worst cost."""
+    asked = md.sweep.parse("""
+domain.grid = { columns = 8, rows = 6, width = 8.0, height = 6.0, unit = "km" }
+prior.simulated = { people = 10_000, background = 0.1, centres = [
+    { x = 3.0, y = 3.0, spread = 1.2, weight = 3 },
+    { x = 6.5, y = 4.5, spread = 0.8, weight = 1 },
+] }
+cost.distance = "euclidean"
+privacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]
+sweep = { "privacy.0.epsilon" = [0.3, 0.5, 0.7, 1, 1.5, 2], "cost.objective" = ["expected", "worst"] }
+""")
+    with tempfile.TemporaryDirectory() as folder:
+        return draw_costs(asked, md.sweep.run(asked, folder, jobs=1))
+
+
 PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {
     "channels": (channels, "png"),
     "attack": (attack, "png"),
@@ -233,6 +250,7 @@ PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {
     "databases": (databases, "png"),
     "table": (table, "png"),
     "week": (week, "png"),
+    "sweep": (sweep, "png"),
 }
 
 

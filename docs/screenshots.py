@@ -37,9 +37,6 @@ privacy = [
     { kind = "distortion", minimum = 1.2, distance = "euclidean" },
 ]
 """
-SWEEP = CITY.replace("minimum = 1.2", "minimum = 0.5") + (
-    'sweep = { "privacy.0.epsilon" = [0.3, 0.5, 0.7, 1, 1.5, 2], "cost.objective" = ["expected", "worst"] }\n'
-)
 
 
 def design_page(folder: Path) -> Path:
@@ -57,12 +54,6 @@ def page_of(problem: md.Problem) -> Callable[[Path], Path]:
         return folder / "design/report.html"
 
     return make
-
-
-def sweep_page(folder: Path) -> Path:
-    """Return the page of a sweep."""
-    md.sweep.run(md.sweep.parse(SWEEP), folder / "swept", jobs=1)
-    return folder / "swept/report.html"
 
 
 NUMBERED = """
@@ -86,7 +77,6 @@ PICTURES: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "town": (page_of(town(1.0)), ANSWERS),
     "first": (page_of(first()), ANSWERS),
-    "sweep": (sweep_page, "main section:nth-of-type(n+2) { display: none; }"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Kill designs, releases, ledgers and series at random moments, and look for incomplete files and lost charges.
+"""Kill designs, sweeps, releases, ledgers and series at random moments, and look for incomplete files and lost charges.
 
     python benchmarks/attacks/crash_safety.py [--kills 1000] [--seed 7] [--only ledger]
 
@@ -49,6 +49,7 @@ cost.distance = "euclidean"
 privacy = [{{ kind = "metric", epsilon = 1, distance = "euclidean" }}]
 solver = {{ name = "highs-simplex" }}
 """
+SWEPT = '[sweep]\n"privacy.0.epsilon" = {}\n'
 TRACE = """
 domain.grid = { columns = 3, rows = 2, width = 3, height = 2 }
 prior.uniform = true
@@ -152,6 +153,45 @@ class Design(Export):
         if not found and not any(names == set(files) for files in self.sets):
             found.append(f"files of two sets stand side by side: {sorted(names)}")
         return found
+
+
+class Sweep(Victim):
+    """Two processes that sweep ever more values into one folder."""
+
+    processes = 2
+
+    def prepare(self) -> None:
+        """Know no finished point."""
+        self.known: dict[Path, int] = {}
+
+    def work(self, say: Say) -> None:
+        """Run the command for one value more than there are designs, again and again."""
+        while True:
+            count = len(self.done_points()) + 1
+            text = DESIGN.format(title="sweep", n=4) + SWEPT.format([step / 100 for step in range(1, count + 1)])
+            path = self.folder / f"{os.getpid()}.toml"
+            path.write_text(text, encoding="utf-8")
+            run("sweep", path, "-o", self.folder / "out", "--jobs", 1)
+            say()
+
+    def done_points(self) -> dict[Path, int]:
+        """Return when each design was finished."""
+        return {path: path.stat().st_mtime_ns for path in (self.folder / "out").glob("*/certificate.json")}
+
+    def faults(self, killed: int) -> list[str]:
+        """Require that each finished design remains as it was, and verifies; at the end a call finishes all."""
+        now = self.done_points()
+        faults = [f"{path} was lost or made twice" for path, time in self.known.items() if now.get(path) != time]
+        for path in now.keys() - self.known.keys():
+            md.verify(path.parent)
+        self.known = now
+        apart(lambda: self.work(_enough))
+        left = [path for path in (self.folder / "out").rglob("*") if path.name.startswith((".", "claim"))]
+        faults += [f"{path} was left" for path in left if (path.parent / "certificate.json").exists()]
+        known, self.known = self.known, self.done_points()
+        faults += [f"{path} was made twice" for path, time in known.items() if self.known.get(path) != time]
+        rows = (self.folder / "out" / "results.csv").read_text(encoding="utf-8").splitlines()
+        return faults + ["results.csv has not all designs"] * (len(rows) != 1 + len(self.known))
 
 
 class Release(Victim):
@@ -289,7 +329,7 @@ class Database(Ledger):
         return faults
 
 
-VICTIMS = (Export, Design, Release, Ledger, Series, Database)
+VICTIMS = (Export, Design, Sweep, Release, Ledger, Series, Database)
 # Number of kills after which a victim starts in a new folder, as its files grow.
 KILLS_IN_A_FOLDER = 25
 # Seconds within which the threads of a finished job must end.
@@ -313,9 +353,11 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def run(*arguments: object) -> None:
     """Run a command in this process; a round that the command refuses is none."""
-    code = command.main([str(argument) for argument in arguments], standalone_mode=False)
-    if code:
-        raise SystemExit(f"mechdesign {arguments[0]} ends with the exit code {code}")
+    try:
+        command.main([str(argument) for argument in arguments])
+    except SystemExit as ended:
+        if ended.code:
+            raise SystemExit(f"mechdesign {arguments[0]} ends with the exit code {ended.code}") from None
 
 
 def silent() -> None:
@@ -356,6 +398,10 @@ def start(victim: Victim) -> tuple[int, int]:
 
 class EnoughError(Exception):
     """Report a finished round."""
+
+
+def _enough() -> None:
+    os._exit(0)
 
 
 def warm(victim: Victim) -> None:

@@ -166,7 +166,7 @@ def _parse(text: str, base_folder: str | os.PathLike[str], source: str = "specif
             bound=f"{lengths[first]} values",
             remedy='make them equally long, or write mode = "product"',
         )
-    sweep = Sweep(tables, ReadOnlyMapping(table), mode, Path(base_folder))
+    sweep = Sweep(tables, ReadOnlyMapping(table), mode, Path(base_folder).absolute())
     if len(sweep) > MAX_POINTS:
         raise SpecificationError(_TABLE, "has too many points", value=len(sweep), bound=f"at most {MAX_POINTS}")
     for key, values in table.items():

@@ -93,7 +93,8 @@ def describe_claim(folder: Path) -> str:
     said = next((said for name in reversed(_list_claims(folder)) if (said := _read_claim(folder / name))), None)
     if said is None:
         return ""
-    return f"process {said.get('process')} of {said.get('host')} makes it; if it has ended there, use --retry"
+    unknown = "" if said.get("host") == socket.gethostname() else "; if it has ended there, use --retry"
+    return f"process {said.get('process')} of {said.get('host')} makes it{unknown}"
 
 
 @contextlib.contextmanager

@@ -236,7 +236,7 @@ def _make(missing: Sequence[_Task], solve_all: _SolveAll, retry: bool) -> Genera
                     yield task
 
     with contextlib.ExitStack() as whole:
-        whole.callback(lambda: [*map(contextlib.ExitStack.close, held.values())])
+        whole.callback(lambda: [*map(contextlib.ExitStack.close, [*held.values()])])
         try:
             outcomes = solve_all(claim())
             whole.callback(getattr(outcomes, "close", lambda: None))
@@ -252,7 +252,7 @@ def _make(missing: Sequence[_Task], solve_all: _SolveAll, retry: bool) -> Genera
                 raise ClusterError(
                     f"the processes were lost ({error}); finished points are kept. Call again"
                 ) from error
-            for task in under_way.values():
+            for task in [*under_way.values()]:
                 _write(task, _Outcome(task, {}, Record(reason=_KILLED_REASON, seconds=0.0)))
             raise SolverError(
                 f"a process was killed, possibly for lack of memory: {len(under_way)} points failed. Call again for "
