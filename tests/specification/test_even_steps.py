@@ -215,6 +215,8 @@ def test_errors_in_toml_name_the_file(tmp_path: Path) -> None:
 
 
 def test_a_mechanism_for_each_user(folder: Path) -> None:
+    with (folder / "c.csv").open("a") as file:
+        file.write(f"b,40.05,{LONGITUDE[0]},2020-01-01T08:00:00\n")
     text = (
         f'{BOX}\nprior = {{ checkins = {{ path = "c.csv", user = "user" }}, smoothing = 1 }}\ncost.distance = "hamming"'
     )
