@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,21 +12,18 @@ import click
 from mechdesign.base._errors import ReportError
 from mechdesign.certify._bundle import CERTIFICATE
 from mechdesign.cli._arguments import example_option, input_files, read_specification
+from mechdesign.cli._certificates import certificate_facts
 from mechdesign.cli._console import (
     STALLED,
     STOPPED,
-    Text,
-    certificate_tables,
-    certificate_to_json,
     load_pictures,
-    output,
     progress,
+    say_error,
     say_gap,
     say_note,
     say_private,
-    show_next,
-    show_verdict,
 )
+from mechdesign.cli._found import Found, Shown, command
 from mechdesign.cli._places import find_option
 from mechdesign.solve._contract import Status
 from mechdesign.specification._read import Source
@@ -37,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mechdesign.specification._specification import Specification
-    from mechdesign.synthesis._result import Design, SolveSummary
+    from mechdesign.synthesis._result import Design
     from mechdesign.synthesis._settings import SolveSettings
 
 
@@ -49,14 +45,13 @@ _EQUAL_ROWS = (
 )
 
 
-@click.command()
+@command
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=click.Path(path_type=Path))
 @example_option("design")
 @click.option(
     "-o", "--output", "target", metavar="DIR",
     help="Folder to write.  [default: the name of SPEC.toml; mechanism for an example]",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the certificate as JSON, and nothing else.")
 @click.option("--tolerance", metavar="GAP", type=float, help="Largest relative gap.")
 @click.option("--time-limit", metavar="SECONDS", type=float, help="Stop after this time, with the best channel so far.")
 @click.option("--no-report", "report", flag_value=False, default=True, type=bool, help="Write no report.html.")
@@ -66,16 +61,12 @@ def design(
     specification: Path | None,
     example: str | None,
     target: str | None,
-    as_json: bool,
     report: bool,
     estimate: bool,
     overwrite: bool,
     **options: Any,
-) -> None:
+) -> Found:
     """Design the least-cost channel of a specification, prove it, and write it with a report.
-
-    \b
-    mechdesign design city.toml -o city
 
     Without SPEC.toml, the design is for a small simulated city. --tolerance and --time-limit override [solver]. Nothing
     is solved if DIR holds the design of the same text, settings and data by this version. Any other design in DIR is
@@ -84,7 +75,9 @@ def design(
 
     A prior that was counted in data is private: DIR reveals the exact counts. `mechdesign export DIR --without-prior`
     writes a folder without them.
-    """  # noqa: D301 - click wants the control character
+
+    Example: mechdesign design city.toml -o city
+    """
     started = time.perf_counter()
     given = read_specification(specification, example, "design", _DEFAULT)
     folder = Path(target or (_EXAMPLE_FOLDER if specification is None else specification.stem))
@@ -92,8 +85,7 @@ def design(
     with Source().keys({name: f"--{name.replace('_', '-')}" for name in changed}):
         settings = replace(given.settings, **changed)
     if estimate:
-        _estimate(given, settings)
-        return
+        return _estimate(given, settings)
     # Report errors of the specification before the folder is checked.
     given.check_size(settings)
     given.check()
@@ -106,20 +98,15 @@ def design(
         check_target(folder, overwrite, why)
         made, folder, missing = _solve(given, changed, folder, overwrite, report)
     say_private(made.problem, made.origin)
-    if as_json:
-        click.echo(json.dumps(certificate_to_json(made.certificate), indent=2))
-    else:
-        _show(made, settings, folder)
-        output().print(f"in all    {time.perf_counter() - started:.1f} s")
-        shown = example or (_DEFAULT if specification is None else None)
-        show_next(_next(folder, report and missing is None, made, shown))
     rows = made.channel.numerators
     if len(rows) > 1 and (rows == rows[0]).all():
         say_note(_EQUAL_ROWS)
     say_gap(made, settings.tolerance)
     if missing is not None:
-        raise missing
-    click.get_current_context().exit(_find_exit_code(made, settings))
+        say_error(str(missing))
+    code = _find_exit_code(made, settings) if missing is None else 2
+    shown = example or (_DEFAULT if specification is None else None)
+    return _found(made, folder, time.perf_counter() - started, shown, code)
 
 
 def _reuse(folder: Path, report: bool) -> tuple[Design, ReportError | None]:
@@ -178,7 +165,7 @@ def _find_exit_code(made: Design, settings: SolveSettings) -> int:
     return STALLED if has_stalled(made, settings) else 0
 
 
-def _estimate(given: Specification, settings: SolveSettings) -> None:
+def _estimate(given: Specification, settings: SolveSettings) -> Found:
     from mechdesign.synthesis._sizes import estimate, find_largest, format_bytes, list_remedies
 
     size = given.size
@@ -186,63 +173,57 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
         raise click.UsageError(
             "--estimate needs a metric requirement with a named distance or anchors, and no [policy]"
         )
-    console, found = output(), estimate(size, settings)
-    symmetries = f", up to {size.symmetries} symmetries" if size.symmetries > 1 else ""
-    console.print(f"{size.secrets} secrets, {size.observables} observables{symmetries}")
-    console.print(f"{found}: {'fits' if found.fits else 'does not fit'}")
-    if found.allowed is not None:
-        most = find_largest(size, settings)
-        largest = f"; up to {most} secrets fit" if most else ""
-        console.print(f"{format_bytes(found.allowed)} of memory may be used{largest}")
-    if not found.fits:
-        console.print(list_remedies(size, settings), soft_wrap=True)
+    found = estimate(size, settings)
+    facts = {
+        "secrets": size.secrets,
+        "observables": size.observables,
+        "symmetries": size.symmetries,
+        "bytes": Shown(found.memory, format_bytes(found.memory)),
+        "allowed": None if found.allowed is None else Shown(found.allowed, format_bytes(found.allowed)),
+        "most_secrets": find_largest(size, settings) if found.allowed is not None else None,
+        "remedies": [] if found.fits else [list_remedies(size, settings)],
+    }
+    return Found(f"{found}: {'fits' if found.fits else 'does not fit'}.", facts)
 
 
-def _show(made: Design, settings: SolveSettings, folder: Path) -> None:
-    from mechdesign.model._problem_words import claim_names, cost_measure
+def _found(made: Design, folder: Path, seconds: float, example: str | None, code: int) -> Found:
     from mechdesign.report._headlines import design_headline
-    from mechdesign.report._proved import count_bounded_pairs
 
-    problem, certificate = made.problem, made.certificate
-    n, m = problem.cost.shape
-    summary = made.summary
-    console = output()
-    show_verdict(design_headline(problem, certificate))
-    console.print(Text(problem.title or "Privacy mechanism", "bold"))
-    console.print(f"{n} secrets, {m} observables\n")
-    names = claim_names(problem)
-    for shown in certificate_tables(
-        certificate, names, cost_measure(problem), settings.tolerance, count_bounded_pairs(problem)
-    ):
-        console.print(shown)
-        console.print()
-    console.print(f"solved    {summary.plan or summary.solver} ({summary.status})", soft_wrap=True)
-    console.print(f"time      {_parts(summary)}", soft_wrap=True)
-    files = ", ".join(name for name in SET if (folder / name).is_file())
-    console.print(f"files     {folder}: {files}", soft_wrap=True)
-
-
-def _parts(summary: SolveSummary) -> str:
-    """Return the times of all measured phases as text."""
-    parts = {
+    problem, certificate, summary = made.problem, made.certificate, made.summary
+    headline = design_headline(problem, certificate)
+    times = {
         "solving": summary.seconds,
-        "of it for the proof of the bound": summary.proving_seconds,
+        "of_it_for_the_bound": summary.proving_seconds,
         "rounding": summary.rounding_seconds,
         "certifying": summary.certifying_seconds,
+        "in_all": round(seconds, 1),
     }
-    return ", ".join(f"{seconds} s {part}" for part, seconds in parts.items() if seconds is not None)
+    files = [name for name in SET if (folder / name).is_file()]
+    facts = {
+        "title": problem.title or None,
+        "secrets": problem.cost.shape[0],
+        "observables": problem.cost.shape[1],
+        **certificate_facts(problem, certificate),
+        "solved": [f"{summary.plan or summary.solver} ({summary.status})"],
+        "seconds": {name: value for name, value in times.items() if value is not None},
+        "files": [str(folder / name) for name in files],
+        "next": _next(folder, made, example),
+    }
+    return Found(f"{headline.short} {headline.long}", facts, code)
 
 
-def _next(folder: Path, report: bool, made: Design, example: str | None) -> dict[str, str]:
-    """Return the possible next steps: commands, or files to open, with descriptions."""
-    found = {f"{folder}/report.html": "the report, with figures: open it in a browser"} if report else {}
-    found[f"mechdesign verify {folder}"] = "prove the design again, from the files alone"
-    found[f"mechdesign sample {folder} {find_option(made.problem.secrets, made.problem.cost.shape[0] // 2)}"] = (
-        "draw an answer for this secret, with new randomness each time"
-    )
+def _next(folder: Path, made: Design, example: str | None) -> list[str]:
+    """Return the possible next steps: commands, or files to open."""
+    secret = find_option(made.problem.secrets, made.problem.cost.shape[0] // 2)
+    found = [
+        f"mechdesign verify {folder}    # prove the design again, from the files alone",
+        f"mechdesign sample {folder} {secret}    # draw an answer for this secret, with new randomness each time",
+    ]
+    if (folder / "report.html").exists():
+        found.insert(0, f"{folder}/report.html    # the report, with figures: open it in a browser")
     if example is not None:
-        found[f"mechdesign examples {example} > my.toml"] = (
-            "a specification of your own: change it, then `mechdesign design my.toml`"
-        )
-        found["mechdesign examples"] = "other examples: a larger city, a policy, a trace, repeated releases"
+        found += [
+            f"mechdesign examples {example} > my.toml    # a specification of your own: change it, then design it",
+            "mechdesign examples    # other examples: a larger city, a policy, a trace, repeated releases",
+        ]
     return found

@@ -11,7 +11,8 @@ import numpy as np
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.certify._texts import csv_text, escape
-from mechdesign.cli._console import say, say_note
+from mechdesign.cli._console import say_note
+from mechdesign.cli._found import Found, command
 from mechdesign.cli._places import at_option, locate_secrets
 from mechdesign.data.labels import Names
 from mechdesign.model._answers import Answers, answers
@@ -21,7 +22,7 @@ from mechdesign.synthesis._folders import SET, check_outputs, require_design
 from mechdesign.synthesis._result import Design
 
 
-@click.command()
+@command
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--secret", metavar="SECRET", help="The true secret: its label, or its position counted from 0.")
 @at_option
@@ -46,11 +47,8 @@ def sample(
     source: Path | None,
     target: Path | None,
     outside: str,
-) -> None:
+) -> Found:
     """Draw answers for a secret, a place or a file of places, exactly as certified.
-
-    \b
-    mechdesign sample city --at 40.75,-73.98
 
     An answer for a secret is a label; for a place coordinates, latitude,longitude or x,y. A place belongs to its cell,
     or to the nearest secret if the secrets are points. Between anchors, one of the four around it is drawn. A place
@@ -61,7 +59,9 @@ def sample(
 
     Each draw spends the budget again: k answers for one place spend k times the ε. The largest k is shown, and written
     nowhere.
-    """  # noqa: D301 - click wants the control character
+
+    Example: mechdesign sample city --at 40.75,-73.98
+    """
     if [secret, at, source].count(None) != 2:
         raise click.UsageError("give one of --secret, --at and --input")
     if secret is not None and outside == "nearest":
@@ -69,7 +69,7 @@ def sample(
     if folder.is_file():
         raise InputError(str(folder), "is a file", bound="a folder that `mechdesign design` wrote")
     check_outputs(target, inputs={"--input": source} | {f"DIR, {name}": folder / name for name in SET})
-    rows = None
+    rows = domain = None
     draws = 1 if size is None else size
     require_design(folder)
     if secret is not None:
@@ -79,22 +79,25 @@ def sample(
         found = answers(channel, None, drawn)
     else:
         design = Design.load(folder)
-        problem, channel = design.problem, design.channel
-        secrets, most = locate_secrets(problem.secrets, at, source, outside == "nearest", draws)
+        domain, channel = design.problem.observables, design.channel
+        secrets, most = locate_secrets(design.problem.secrets, at, source, outside == "nearest", draws)
         rows = np.repeat(np.arange(len(secrets) // max(draws, 1)), draws)
-        found = answers(channel, problem.observables, channel.sample(secrets))
+        found = answers(channel, domain, channel.sample(secrets))
     if most > 1:
         # The frequency of places in a file is private: show it on the console only.
         also = "; keep this number as private as the places" if source is not None else ""
         say_note(f"up to {most} answers for one place: {most} times the ε{also}")
-    if source is not None or target is not None:
-        domain = problem.observables if rows is not None else None
+    if target is None:
         # Labels are escaped on a screen, but not in a file.
-        shown = found if target is not None else replace(found, label=np.array(list(map(escape, found.label.tolist()))))
-        _write(_table(shown, domain, rows if source is not None else None), target)
-        return
-    for label, place in zip(found.label.tolist(), found.place if found.place is not None else found.label, strict=True):
-        say(escape(label) if found.place is None else ",".join(map(repr, place.tolist())))
+        found = replace(found, label=np.array([escape(label) for label in found.label.tolist()]))
+        if source is None:
+            places = None if found.place is None else [",".join(map(repr, place)) for place in found.place.tolist()]
+            return Found(text="".join(f"{each}\n" for each in places or found.label.tolist()))
+    text = _table(found, domain, rows if source is not None else None)
+    if target is None:
+        return Found(text=text)
+    write_output(target, [text.encode()])
+    return Found(facts={"file": target, "answers": len(found.index)})
 
 
 def _table(found: Answers, domain: Domain | None, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]] | None) -> str:
@@ -106,11 +109,3 @@ def _table(found: Answers, domain: Domain | None, rows: np.ndarray[tuple[int, ..
     if axes and found.place is not None:
         columns += found.place.T.tolist()
     return csv_text([head, *zip(*columns, strict=True)])
-
-
-def _write(text: str, target: Path | None) -> None:
-    if target is None:
-        say(text, nl=False)
-        return
-    write_output(target, [text.encode()])
-    say_note(f"{target} contains {text.count(chr(10)) - 1} answers")

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
-from cli_examples import run, write
+from cli_examples import SPECIFICATION, run, write
 
 from mechdesign.cli import main
 from mechdesign.cli._found import Found, Shown, show
@@ -22,6 +22,8 @@ COMMANDS = (
     "audit m.csv --distance hamming --epsilon 1/100",
     "budget --alpha 1 --steps 10 --backward P.csv",
     "cache",
+    "design s.toml --no-report",
+    "design --example city-300 --estimate",
     "examples",
     "export made -o c.js",
     "info",
@@ -29,6 +31,8 @@ COMMANDS = (
     "inspect made",
     "inspect made made",
     "policy --example districts",
+    "sample made --secret 0",
+    "sample made --secret 0 -o out.csv",
     "verify made",
 )
 
@@ -45,6 +49,7 @@ def texts_of(value: object) -> Iterator[str]:
 def test_json_has_the_facts_of_the_tables_and_the_page_lists_them() -> None:
     np.savetxt("m.csv", np.eye(4) * 0.9 + 0.1 / 4, delimiter=",", fmt="%.6f")
     write("0.9,0.1\n0.2,0.8\n", "P.csv")
+    write(SPECIFICATION)
     rows = "".join(f"u{k % 3},{46 + k / 100},{7 + k / 90}\n" for k in range(60))
     write(f"user,lat,lon\n{rows}", "visits.csv")
     for line in COMMANDS:
@@ -110,11 +115,13 @@ CONVERTED = {
     "audit",
     "budget",
     "cache",
+    "design",
     "examples",
     "export",
     "info",
     "init",
     "inspect",
     "policy",
+    "sample",
     "verify",
 }
