@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -34,11 +34,9 @@ if TYPE_CHECKING:
 
     from mechdesign.base._deadline import Progress as Moment
     from mechdesign.base._deadline import ProgressCallback
-    from mechdesign.certify._certificate import Certificate
     from mechdesign.leakage.accounting import Ledger
     from mechdesign.model._origin import Origin
     from mechdesign.model._problem import Problem
-    from mechdesign.model._words import Measure
     from mechdesign.report._headlines import Headline
     from mechdesign.synthesis._result import Design
 
@@ -195,11 +193,6 @@ def errors() -> Console:
     return Console(stderr=True)
 
 
-def say(text: str, *, nl: bool = True) -> None:
-    """Write lines to standard output, with unprintable characters escaped."""
-    click.echo(escape(text, lines=True), nl=nl)
-
-
 def say_error(message: str) -> None:
     """Show an error, in red if the terminal has colours; three lines of Python in its remedy stay lines."""
     text, start, code = message.partition("\n    import pandas as pd\n")
@@ -267,69 +260,6 @@ def table(*columns: str, numbers: Sequence[str] = ()) -> EscapedTable:
     return made
 
 
-def certificate_tables(
-    certificate: Certificate,
-    names: Sequence[str] = (),
-    measured: Measure | None = None,
-    tolerance: float | None = None,
-    bounded: Sequence[str] = (),
-    stands_in: bool = False,
-) -> Iterator[EscapedTable]:
-    """Yield the tables of a certificate: its requirements, then its costs and the numbers of bounded pairs.
-
-    `names` are the names of the requirements, `bounded` the numbers of pairs that they bound, and `measured` the unit
-    of the cost, if known. `stands_in` is whether the prior is uniform in place of a private one.
-    """
-    from mechdesign.report._headlines import write_achieved
-
-    requirements = table("requirement", "required", "achieved", "holds", numbers=("required", "achieved"))
-    for index, checked in enumerate(certificate.requirements):
-        name = names[index] if names else f"{checked.kind} privacy"
-        if checked.radius and not names:
-            name += f", radius {checked.radius}"
-        symbol = "≥" if checked.at_least else f"{checked.symbol} ≤"
-        requirements.add_row(
-            Text(name),
-            f"{symbol} {checked.nominal}",
-            Text(write_achieved(checked)),
-            Text("yes", "green") if checked.holds else Text("no", "red"),
-        )
-    if certificate.requirements:
-        yield requirements
-    costs = table("cost", "", numbers=("",))
-
-    def format_cost(value: float, write: Callable[[float], str] = at_most) -> str:
-        return write(value) if measured is None else measured.with_root(value, write)
-
-    for aim, value in (("expected", certificate.expected_cost), ("worst", certificate.worst_cost)):
-        name = f"cost ({aim})" if certificate.objective == aim else f"{aim} cost"
-        how = " under a uniform prior" if stands_in and aim == "expected" else ""
-        costs.add_row(Text(name + how), Text(format_cost(value)))
-    costs.add_row("no such channel costs less than", Text(format_cost(certificate.lower_bound, at_least)))
-    reached = tolerance is None or certificate.relative_gap <= tolerance
-    gap = Text(f"{certificate.relative_gap:.3g}", "" if reached else "yellow")
-    costs.add_row("relative gap", gap)
-    kinds = [checked.kind for checked, pairs in zip(certificate.requirements, bounded, strict=False) if pairs]
-    for index, (checked, pairs) in enumerate(zip(certificate.requirements, bounded, strict=False)):
-        if pairs:
-            # A requirement may make several claims, and several requirements may have one kind.
-            alone = kinds.count(checked.kind) == 1 or not names
-            costs.add_row(
-                Text(f"bounded by {checked.kind} privacy" if alone else f"bounded, {names[index]}"), Text(pairs)
-            )
-    if certificate.revealed:
-        costs.add_row("secrets revealed for certain", Text(str(len(certificate.revealed)), "yellow"))
-    if certificate.forbidden:
-        costs.add_row("forbidden pairs of secret and answer", Text(str(certificate.forbidden)))
-    yield costs
-
-
-def certificate_to_json(certificate: Certificate) -> dict[str, Any]:
-    """Return a certificate as JSON values, with the cost of its objective under the name "cost"."""
-    aim = f"{certificate.objective}_cost"
-    return {name.replace(aim, "cost"): value for name, value in certificate.to_json().items()}
-
-
 def show_verdict(found: Headline) -> None:
     """Show a verdict, with its first words in green or red, and an empty line."""
     text = Text.assemble((found.short, "bold green" if found.good else "bold red"), " ", found.long)
@@ -346,15 +276,12 @@ def show_next(commands: Mapping[str, str]) -> None:
         console.print(f"    {meaning}", soft_wrap=True)
 
 
-def say_gap(made: Design, tolerance: float, which: str = "") -> None:
-    """Show a note if the requested gap was not reached; `which` names the design if there are several.
-
-    Above 2 %, the design itself has warned.
-    """
+def say_gap(made: Design, tolerance: float) -> None:
+    """Show a note if the requested gap was not reached. Above 2 %, the design itself has warned."""
     from mechdesign.synthesis._result import USUAL_GAP
 
     if tolerance < (gap := made.certificate.relative_gap) <= USUAL_GAP:
-        say_note(f"{which}{describe_gap(gap, tolerance)} ({made.status})")
+        say_note(f"{describe_gap(gap, tolerance)} ({made.status})")
 
 
 def describe_gap(gap: float, tolerance: float) -> str:

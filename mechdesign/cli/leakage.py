@@ -254,14 +254,17 @@ def chain(
     if not overwrite and any((folder / name).exists() for name in names):
         raise ExportError(f"{folder} holds a chain; choose another folder, or use --overwrite to replace it")
     check_no_input_in(folder, names, input_files(specification) | {str(path): path for path in tables})
-    from mechdesign.base._atomic import make_folder, write_file
+    from mechdesign.base._atomic import make_folder, replacing, write_file
     from mechdesign.base._files import note_readers
 
     # The files reveal how the people in the data move.
     make_folder(folder, private=True)
-    for name, content in files.items():
+    for name in files:
         note_readers(folder / name)
-        write_file(folder / name, [content], private=True)
+    # A mixture of two chains would pass for one.
+    with replacing(folder, names):
+        for name, content in files.items():
+            write_file(folder / name, [content], private=True)
     for note in notes:
         say_note(note)
     output().print(f"{folder}: {', '.join(files)}", soft_wrap=True)

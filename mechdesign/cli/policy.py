@@ -10,10 +10,10 @@ import click
 
 from mechdesign.base._deadline import Progress
 from mechdesign.certify._exact import exact_text
-from mechdesign.cli._arguments import example_option, read_specification
+from mechdesign.cli._arguments import example_option, input_files, read_specification
 from mechdesign.cli._console import number, progress, say_note
 from mechdesign.cli._found import Found, Shown, command
-from mechdesign.synthesis._folders import check_writable
+from mechdesign.synthesis._folders import check_no_input_in, check_writable
 
 if TYPE_CHECKING:
     from mechdesign.graphs._geometry._hull import SensitivityHull
@@ -44,6 +44,7 @@ def policy(specification: Path | None, example: str | None, directory: Path | No
     """
     if directory is not None:
         check_writable(directory)
+        check_no_input_in(directory, ("policy.json", "policy-edges.csv", "policy.svg"), input_files(specification))
     given = read_specification(specification, example, "policy")
     problem, asked = given.problem(), given.policy
     assert problem.secrets is not None

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from cli_examples import assert_wrong_usage, flat, well, write
+from cli_examples import assert_wrong_usage, flat, run, well, write
 
 import mechdesign as md
+from mechdesign.base import _atomic
 from mechdesign.errors import SpecificationError
 
 ROUND = """
@@ -65,6 +68,29 @@ def test_the_chain_of_a_release() -> None:
         assert_wrong_usage({f"chain again.toml{more}": says})
     write("mine", "chain/notes.txt")
     assert_wrong_usage({"chain s.toml --overwrite": "chain holds notes.txt, which does not belong to a chain"})
+
+
+def test_what_is_left_of_a_replaced_chain_is_no_chain(walk: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    well("chain", walk, "-o", "c")
+    # A chain of places has no domain of a table.
+    write("{}", "c/domain.json")
+    well("chain", walk, "-o", "c", "--overwrite")
+    assert sorted(os.listdir("c")) == ["backward.csv", "forward.csv", "states.csv"]
+    genuine = _atomic.os.replace
+    for count in range(3, 6):
+        left = iter(range(count))
+
+        def replace(*names: object, left: Iterator[int] = left) -> None:
+            # The disk fails after three old files are emptied, and none, one or two are written.
+            if next(left, None) is None:
+                raise OSError(5, "Input/output error")
+            genuine(*names)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(_atomic.os, "replace", replace)
+            assert run("chain", walk, "-o", "c", "--overwrite").exit_code == 2
+        assert sorted(os.listdir("c")) == sorted(["forward.csv", "backward.csv", "states.csv"][: count - 3])
+        well("chain", walk, "-o", "c", "--overwrite")
 
 
 def test_a_belief_is_smoothed_in_a_release_and_never_in_files(walk: str) -> None:

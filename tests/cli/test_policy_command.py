@@ -124,6 +124,8 @@ def test_files_of_a_policy() -> None:
     # The repaired graph can be named in a specification, and needs no repair.
     edges = SPECIFICATION[: SPECIFICATION.index("[[privacy]]")]
     again = facts(edges + '[[privacy]]\nkind = "graph"\nepsilon = 1\nedges_csv = { path = "out/policy-edges.csv" }\n')
+    says = "out/policy-edges.csv is the file of out/policy-edges.csv, which must not be overwritten"
+    assert_wrong_usage({"policy s.toml -o out": says})
     assert again["edges"] == len(rows) == 4
     assert (again["exposed"]["component"], again["repair"]) == ([], None)
 
