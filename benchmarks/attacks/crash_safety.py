@@ -32,6 +32,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
+import psutil
+
 import mechdesign as md
 from mechdesign.certify._bundle import write
 from mechdesign.cli import main as command
@@ -329,7 +331,45 @@ class Database(Ledger):
         return faults
 
 
-VICTIMS = (Export, Design, Sweep, Release, Ledger, Series, Database)
+class Benchmark(Victim):
+    """`mechdesign.bench`, whose results are found again by the process that continues."""
+
+    def prepare(self) -> None:
+        """Remember the results after each kill."""
+        self.rows: dict[str, bytes] = {}
+
+    def work(self, say: Say) -> None:
+        """Run a suite of many small problems."""
+        os.environ["VICTIM"] = str(self.folder)
+        suite = md.bench.Suite("kills", {"grid": (4,)}, tuple(range(1000)), 60.0, 4.0)
+        md.bench.run(suite, ["highs-simplex"], self.folder / "out", progress=lambda *_: say())
+
+    def faults(self, killed: int) -> list[str]:
+        """Require every finished run as it was, at most one more for each kill, and no process that goes on."""
+        now = {path.name: path.read_bytes() for path in (self.folder / "out" / "rows").glob("[!.]*")}
+        faults = ["a result is gone or was written again"] * bool(self.rows.items() - now.items())
+        faults += ["a result is half written"] * (not all(json.loads(each)["ended"] == "done" for each in now.values()))
+        if not self.done <= len(now) <= self.done + killed:
+            faults.append(f"{len(now)} results for {self.done} rounds")
+        self.rows = now
+        limit = time.monotonic() + PATIENCE
+        while orphans(self.folder):
+            if time.monotonic() > limit:
+                return [*faults, "a process of the benchmark goes on"]
+        return faults
+
+
+def orphans(folder: Path) -> list[int]:
+    """Return the processes that belong to a victim's folder, without those that nobody waits for."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get("VICTIM") == str(folder):
+                found.append(process.pid)
+    return found
+
+
+VICTIMS = (Export, Design, Sweep, Release, Ledger, Series, Database, Benchmark)
 # Number of kills after which a victim starts in a new folder, as its files grow.
 KILLS_IN_A_FOLDER = 25
 # Seconds within which the threads of a finished job must end.

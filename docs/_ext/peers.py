@@ -36,7 +36,7 @@ def _rows() -> Iterator[tuple[str, tuple[str, str], dict[str, str]]]:
     for name in ("bench-small", "bench-medium"):
         with (RESULTS / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
             for row in csv.DictReader(lines):
-                solver = f"{row['solver']} ({row['settings']})" if row["settings"] else row["solver"]
+                solver = f"{row['solver']} ({row['settings']})" if row.get("settings") else row["solver"]
                 yield solver, (row["family"], row["n"]), row
     with (RESULTS / "peers-qif.csv").open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):

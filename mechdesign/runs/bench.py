@@ -103,7 +103,7 @@ def problems(suite: Suite) -> list[tuple[str, int, int]]:
 
 # Solvers that take part through CVXPY if they are installed.
 _PEERS = (
-    "clarabel", "piqp", "qoco", "scs", "glop", "pdlp", "scip", "glpk", "cbc", "gurobi", "mosek", "xpress", "copt",
+    "clarabel", "piqp", "qoco", "scs", "glop", "scip", "glpk", "cbc", "gurobi", "mosek", "xpress", "copt",
     "cplex",
 )  # fmt: skip
 # Other names of solvers that have a name of their own.

@@ -48,6 +48,7 @@ WRAPPERS = [
         (("cvxpy",), FEASIBLE),
         (("cvxpy-scs",), FEASIBLE),
         (("cvxpy-osqp",), FEASIBLE),
+        *([(("cvxpy-piqp",), FEASIBLE)] if importlib.util.find_spec("piqp") else []),
         (("cvxpy-highs", "cvxpy-scipy"), ["upper rows", "two-sided row held above", "free column", "no rows"]),
     )
 ]
@@ -359,6 +360,23 @@ def test_a_solver_without_dialect(monkeypatch: pytest.MonkeyPatch) -> None:
     for options in (Options(time_limit=1.0), Options(threads=1), Options(extra={"max_iter": 5})):
         with pytest.raises(InputError, match="CLARABEL"):
             solve(HONEST.program, "cvxpy", options)
+
+
+def test_piqp_and_qoco_are_asked_for_the_same_accuracy_and_take_no_limit() -> None:
+    cvxpy = importlib.import_module("mechdesign.solve._cvxpy")
+    options = Options(1e-7, 1e-6, threads=2)
+    piqp = {
+        "eps_abs": 1e-7,
+        "eps_rel": 1e-7,
+        "eps_duality_gap_abs": 1e-6,
+        "eps_duality_gap_rel": 1e-6,
+        "num_threads": 2,
+    }
+    assert cvxpy._settings("PIQP", HONEST.program, options) == piqp
+    assert cvxpy._settings("QOCO", HONEST.program, options) == {"abstol": 1e-7, "reltol": 1e-7}
+    for name in ("PIQP", "QOCO"):
+        with pytest.raises(InputError, match=r"available with .*SCS"):
+            cvxpy._settings(name, HONEST.program, Options(time_limit=1.0).begun())
 
 
 def test_versions_name_who_solved() -> None:
