@@ -83,6 +83,13 @@ def write_failure(folder: Path, wanted: Wanted, reason: str, seconds: float) -> 
     write_file(folder / _FAILED, [json.dumps(said, indent=1, ensure_ascii=False).encode(), b"\n"])
 
 
+def tidy(folder: Path, retry: bool) -> None:
+    """Remove what a process that was killed after it wrote a record has left beside it."""
+    if _list_claims(folder) or any(folder.glob(f"{_UNNAMED}*")):
+        with claiming(folder, retry):
+            pass
+
+
 def list_points(folder: Path) -> set[str]:
     """Return the names of the folders of points in the folder of a sweep, each with a slash."""
     return {f"{entry.name}/" for entry in folder.glob("*") if _POINT.fullmatch(entry.name) and entry.is_dir()}

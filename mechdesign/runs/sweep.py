@@ -45,6 +45,7 @@ from mechdesign.runs._records import (
     describe_claim,
     list_points,
     read_record,
+    tidy,
     write_design,
     write_failure,
 )
@@ -132,6 +133,9 @@ def run(
     mine = tasks[first::step]
     known = {task.point.name: read_record(task.folder, task.wanted) for task in mine}
     missing = [task for task in mine if (record := known[task.point.name]) is None or (again and record.reason)]
+    for task in mine:
+        if known[task.point.name] is not None:
+            tidy(task.folder, again)
     done = len(mine) - len(missing)
     say = progress or (lambda done, total: None)
     say(done, len(mine))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
+import signal
 import socket
 import threading
+import time
 from pathlib import Path
 
 import psutil
@@ -14,6 +18,7 @@ from sweep_examples import sweep
 
 from mechdesign.errors import ExportError
 from mechdesign.runs import _records as records
+from mechdesign.runs import sweep as module
 from mechdesign.runs.sweep import points, run
 
 OWN = {"host": socket.gethostname(), "process": os.getpid(), "started": psutil.Process().create_time()}
@@ -63,6 +68,13 @@ def test_a_process_that_has_a_point_says_so(tmp_path):
             assert not also
         assert f"process {os.getpid()} of {OWN['host']}" in records.describe_claim(tmp_path)
     assert records.describe_claim(tmp_path) == ""
+
+
+def test_what_a_killed_process_left_beside_its_record_is_removed(tmp_path):
+    for said, left in ((OWN | {"process": GONE}, []), (OWN, ["claim-0"])):
+        write_claim(tmp_path, said)
+        records.tidy(tmp_path, False)
+        assert claims(tmp_path) == left
 
 
 def test_half_written_and_empty_claims_need_a_retry(tmp_path):
@@ -133,6 +145,41 @@ def test_points_of_others_are_left_to_them(tmp_path, monkeypatch, blank_figure):
     rows = run(asked, tmp_path, jobs=1, retry=True)
     assert [row["status"] for row in rows] == ["done", "done"]
     assert not [*first.glob("claim*"), *second.glob("claim*")]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
+def test_kills_at_random_moments_lose_nothing_and_repeat_nothing(tmp_path, monkeypatch, blank_figure):
+    monkeypatch.setattr(module, "_solve", _fail_soon)
+    monkeypatch.setattr(module, "_write_table", lambda *_: None)
+    asked = sweep('"privacy.0.epsilon" = [{}]'.format(", ".join(f"{1 + n / 10}" for n in range(12))))
+    moments, known = random.Random(5), {}
+    for _ in range(4):
+        both = [_fork(lambda: run(asked, tmp_path, jobs=1)) for _ in range(2)]
+        time.sleep(0.02 + moments.random() * 0.03)
+        for child in both:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        now = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/failed.json")}
+        assert known.items() <= now.items()
+        known = now
+    rows = run(asked, tmp_path, jobs=1)
+    assert {row["status"] for row in rows} == {"failed"}
+    assert known.items() <= {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/failed.json")}.items()
+    assert not list(tmp_path.rglob("claim-*"))
+
+
+def _fail_soon(task):
+    time.sleep(0.002)
+    return module._Outcome(task, {}, records.Record(reason="no design", seconds=0.0))
+
+
+def _fork(job) -> int:
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            job()
+        os._exit(0)
+    return child
 
 
 @pytest.fixture
