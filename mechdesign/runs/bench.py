@@ -286,7 +286,7 @@ def _describe(task: Task, outcome: Outcome, time_limit: float) -> Row:
         row |= dict.fromkeys(("claimed", "certified", "rounded"), verdict.value)
     if outcome.ended in ("time", "memory"):
         # The unfinished phase took at least the remainder of the limit.
-        phase = next(name for name in ("build_s", "solve_s", "certify_s") if name not in found)
+        phase = next((name for name in ("build_s", "solve_s") if name not in found), "certify_s")
         row[phase] = max(0.0, time_limit - sum(found.get(name, 0.0) for name in ("build_s", "solve_s")))
     row |= {**found, "ended": outcome.ended, "machine": name_processor(), "load": _load()}
     return {name: row.get(name) for name in COLUMNS}

@@ -14,6 +14,7 @@ from mechdesign.leakage._row_pair import fractional
 from mechdesign.runs import bench
 from mechdesign.runs._families import FAMILIES, VARIABLE, RowPairs
 from mechdesign.runs._phases import channel_phases, fraction_phases, largest_leakage
+from mechdesign.runs._scores import is_solved
 from mechdesign.runs._worker import Outcome
 from mechdesign.runs.bench import SUITES, problems, select_solvers
 from mechdesign.solve import _registry as registry
@@ -123,6 +124,22 @@ def test_what_is_there_is_not_run_again(ended, tmp_path):
         assert len(bench.run(TINY, solvers, tmp_path, **others)) == 2 * len(solvers)
         limit = others.get("time_limit", 60)
         assert ended[before:] == [f"grid, 4, scipy, {limit}", f"grid, 9, scipy, {limit}"]
+
+
+def test_the_unfinished_phase_takes_the_rest_of_the_limit(ended, monkeypatch, tmp_path):
+    for number, (found, seconds) in enumerate(
+        (
+            ({}, (9.0, None, None)),
+            ({"build_s": 1.0}, (1.0, 8.0, None)),
+            ({"build_s": 1.0, "solve_s": 2.0}, (1.0, 2.0, 6.0)),
+            ({"build_s": 1.0, "solve_s": 2.0, "certify_s": 3.0, "rounded": "optimal"}, (1.0, 2.0, 3.0)),
+        )
+    ):
+        monkeypatch.setattr(bench, "run_in_worker", lambda *_, found=found: Outcome("time", found))
+        row, _ = bench.run(TINY, ["scipy"], tmp_path / str(number), time_limit=9)
+        assert (row["build_s"], row["solve_s"], row["certify_s"]) == seconds, found
+        assert row["claimed"] == row["certified"] == "timeout", found
+        assert not is_solved(row), found
 
 
 def test_other_files_and_damaged_results_are_refused(ended, tmp_path):
