@@ -18,8 +18,6 @@ import rich.cells
 import rich.console
 import rich.table
 import rich.text
-from rich.control import Control
-from rich.segment import ControlType
 
 from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.base._locks import WAIT_S, exists, lock_file_of
@@ -188,30 +186,29 @@ def output() -> Console:
     return console if console.is_terminal else Console(width=_WIDTH)
 
 
-def errors() -> Console:
+def errors() -> rich.console.Console:
     """Return the console of standard error."""
-    return Console(stderr=True)
+    return rich.console.Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def say_error(message: str) -> None:
-    """Show an error, in red if the terminal has colours; three lines of Python in its remedy stay lines."""
+    """Show an error; three lines of Python in its remedy stay lines."""
     text, start, code = message.partition("\n    import pandas as pd\n")
-    _say("error", "bold red", text)
+    _say("error", text)
     # A name of a file in the second line may contain line ends.
     for line in (start.strip("\n"), *code.rsplit("\n", 1)) if start else ():
-        errors().print(Text(line), soft_wrap=True)
+        click.echo(escape(line), err=True)
 
 
 def say_note(message: str) -> None:
     """Show a note."""
-    _say("note", "yellow", message)
+    _say("note", message)
 
 
 def say_stopping(promise: str) -> None:
     """Announce the reaction to Ctrl-C on a new line, even if the current line shows progress."""
-    console = errors()
-    console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
-    console.print(Text.assemble(("stopping: ", "yellow"), f"{promise}; Ctrl-C again ends at once"), soft_wrap=True)
+    start = "\r\x1b[2K" if sys.stderr.isatty() else ""
+    print(f"{start}stopping: {escape(promise)}; Ctrl-C again ends at once", file=sys.stderr, flush=True)
 
 
 def say_warning(
@@ -227,7 +224,7 @@ def say_warning(
     told: set[str] = set() if context is None else context.meta.setdefault("mechdesign.warnings", set())
     if str(message) not in told:
         told.add(str(message))
-        _say("warning", "yellow", str(message))
+        _say("warning", str(message))
 
 
 def number(value: float) -> str:
@@ -293,7 +290,7 @@ def describe_gap(gap: float, tolerance: float) -> str:
 @contextmanager
 def progress() -> Iterator[ProgressCallback]:
     """Show progress and the time left on standard error: a bar on a terminal, elsewhere a line every few seconds."""
-    console, line = rich.console.Console(stderr=True, highlight=False, markup=False, emoji=False), _ProgressLine()
+    console, line = errors(), _ProgressLine()
     if not console.is_terminal:
         yield _every_few_seconds(line)
         return
@@ -358,9 +355,8 @@ class _ProgressLine:
         return " · ".join(filter(None, (part, self._last_round, stage, self._bounds, f"{seconds:.0f} s", left)))
 
 
-def _say(kind: str, style: str, message: str) -> None:
-    console = errors()
-    console.print(Text.assemble((f"{kind}: ", style), message), soft_wrap=True)
+def _say(kind: str, message: str) -> None:
+    click.echo(f"{kind}: {escape(message)}", err=True)
 
 
 def load_pictures(module: str) -> None:

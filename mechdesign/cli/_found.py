@@ -40,9 +40,9 @@ class Found:
 
     Attributes:
         said: The result in one sentence.
-        facts: The facts by name, which is an identifier. A fact is a value, a list of sentences, a mapping (a table of
-            two columns), a list of mappings (a table with a row for each), or a mapping of mappings (a table with a
-            column for each).
+        facts: The facts by name, which is an identifier. A fact is a value or a tuple of values, a list of sentences, a
+            mapping (a table of two columns), a list of mappings (a table with a row for each), or a mapping of mappings
+            (a table with a column for each).
         code: The exit code.
         text: A document, such as a specification, which is printed as it is.
     """
@@ -133,9 +133,7 @@ def _tables(found: Found) -> str:
 
 
 def _is_value(fact: object) -> bool:
-    return not isinstance(fact, Mapping | list | tuple) or (
-        isinstance(fact, tuple) and not any(isinstance(each, Mapping | str) for each in fact)
-    )
+    return not isinstance(fact, Mapping | list)
 
 
 def _head(name: str) -> str:

@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import click
 
-from mechdesign.base._deadline import promising
+from mechdesign.base._deadline import Progress, promising
 from mechdesign.cli._arguments import naming_options
-from mechdesign.cli._console import Text, errors
+from mechdesign.cli._console import progress
 from mechdesign.cli._found import Found, Shown, command
 
 _OPTIONS = {"suite": "--suite", "solver": "--solvers", "solvers": "--solvers", "time_limit": "--time-limit"}
@@ -34,18 +34,10 @@ def bench(suite: str, solvers: str | None, folder: str, time_limit: float | None
     from mechdesign.runs.bench import find_suite, run
 
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
-    with (
-        naming_options(_OPTIONS),
-        errors().status(Text("starting")) as status,
-        promising("keeping the runs that are finished"),
-    ):
+    with naming_options(_OPTIONS), progress() as live, promising("keeping the runs that are finished"):
 
         def tell(done: int, total: int, what: str) -> None:
-            said = f"{done} of {total} · {what}"
-            if errors().is_terminal:
-                status.update(Text(said))
-            else:
-                errors().print(said, soft_wrap=True)
+            live(Progress(f"{done} of {total}: {what}", 0.0))
 
         limit = find_suite(suite).time_limit if time_limit is None else time_limit
         rows = run(suite, names, folder, time_limit=time_limit, progress=tell)
