@@ -50,7 +50,7 @@ class Found:
     said: str = ""
     facts: Mapping[str, object] = field(default_factory=dict)
     code: int = 0
-    text: str = ""
+    text: str | None = None
 
 
 def command(function: Callable[..., Found]) -> click.Command:
@@ -79,12 +79,13 @@ def command(function: Callable[..., Found]) -> click.Command:
 
 
 def show(found: Found, as_json: bool = False) -> None:
-    """Print what a command found, as tables or as JSON; unprintable characters are escaped."""
+    """Print what a command found, as tables or as JSON, if it found anything; unprintable characters are escaped."""
+    if found.text is None and not found.said and not found.facts:
+        return
     if as_json:
-        text = {"text": found.text} if found.text else {}
-        said = {"said": found.said} if found.said else {}
-        click.echo(_json({**said, **text, **found.facts}))
-    elif found.text:
+        said = {"said": found.said or None, "text": found.text}
+        click.echo(_json({name: text for name, text in said.items() if text is not None} | dict(found.facts)))
+    elif found.text is not None:
         click.echo(escape(found.text, lines=True), nl=False)
     else:
         click.echo(_tables(found), nl=False)

@@ -50,6 +50,8 @@ def test_json_has_the_facts_of_the_tables_and_the_page_lists_them() -> None:
     np.savetxt("m.csv", np.eye(4) * 0.9 + 0.1 / 4, delimiter=",", fmt="%.6f")
     write("0.9,0.1\n0.2,0.8\n", "P.csv")
     write(SPECIFICATION)
+    write(SPECIFICATION.replace("epsilon = 0.7", "epsilon = 0.5"))
+    write(SPECIFICATION + '[sweep]\n"privacy.0.epsilon" = [0.5, 1]\n', "sweep.toml")
     rows = "".join(f"u{k % 3},{46 + k / 100},{7 + k / 90}\n" for k in range(60))
     write(f"user,lat,lon\n{rows}", "visits.csv")
     for line in COMMANDS:
@@ -113,6 +115,7 @@ def test_the_help_of_each_command_fits_one_screen_and_gives_an_example() -> None
 CONVERTED = {
     "attack",
     "audit",
+    "bench",
     "budget",
     "cache",
     "design",
