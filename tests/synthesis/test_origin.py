@@ -80,7 +80,7 @@ def test_the_specification_the_user_and_omissions_are_stored(original):
 
 def test_verify_separates_proved_and_stated_facts(original):
     said = run("verify", original).stdout
-    before, after = said.split("stated, and not proved")
+    before, after = said.split("stated and not proved")
     assert "e^(0.6·d(s, t)) p(o|t) for all 12 ordered pairs of secrets (s, t), and each of 4 answers o" in before
     assert "e^1.5 p(o|t) for " in before
     assert "has an error of at least 0.2 km on average" in before
