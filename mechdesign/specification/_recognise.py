@@ -42,7 +42,7 @@ _SAMPLE_TIMES = 20
 # A form is tried on all rows if it fits this share of the sample.
 _SHARE_OF_SAMPLE = 0.5
 
-LAYOUT = ("delimiter", "encoding", "time_format", "missing")
+LAYOUT = ("delimiter", "decimal", "encoding", "time_format", "missing")
 """The keys of the layout."""
 _COLUMNS = ("user", "place", "latitude", "longitude", "time", "trace")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -114,7 +115,7 @@ def test_verifying_imports_no_solver_and_writes_to_terminals_of_few_characters(m
         "bad &= set(sys.modules)\n"
         "assert not bad, bad"
     )
-    environment = {"PYTHONIOENCODING": "ascii"}
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60, env=environment
     )
