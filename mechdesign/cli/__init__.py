@@ -190,10 +190,18 @@ def _cite(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
+def _print_json(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        ctx.meta["mechdesign.json"] = True
+
+
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="mechdesign")
 @click.option(
     "--cite", is_flag=True, is_eager=True, expose_value=False, callback=_cite, help="Print the citations as BibTeX."
+)
+@click.option(
+    "--json", is_flag=True, expose_value=False, callback=_print_json, help="Print JSON; also after a command."
 )
 def main() -> None:
     """Design, prove and export optimal privacy mechanisms.

@@ -53,8 +53,19 @@ class Found:
     text: str | None = None
 
 
+class _Command(click.Command):
+    """A command that takes ``--json``, an option of the program, also after its name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        if "--json" in args[:end]:
+            ctx.meta["mechdesign.json"] = True
+            args = [*(each for each in args[:end] if each != "--json"), *args[end:]]
+        return super().parse_args(ctx, args)
+
+
 def command(function: Callable[..., Found]) -> click.Command:
-    """Return the command of a function: it has the option ``--json``, prints what was found, and ends with its code.
+    """Return the command of a function: it prints what was found, with ``--json`` as JSON, and ends with its code.
 
     >>> @command
     ... @click.argument("number", type=int)
@@ -69,13 +80,12 @@ def command(function: Callable[..., Found]) -> click.Command:
     """
 
     @functools.wraps(function)
-    def run(as_json: bool, **given: Any) -> None:
-        found = function(**given)
-        show(found, as_json)
-        click.get_current_context().exit(found.code)
+    def run(**given: Any) -> None:
+        found, ctx = function(**given), click.get_current_context()
+        show(found, "mechdesign.json" in ctx.meta)
+        ctx.exit(found.code)
 
-    option = click.option("--json", "as_json", is_flag=True, help="Print JSON: the same facts.")
-    return click.command()(option(run))
+    return click.command(cls=_Command, epilog="With --json it prints the same facts as JSON.")(run)
 
 
 def show(found: Found, as_json: bool = False) -> None:
