@@ -190,7 +190,11 @@ def check_no_input(target: Path, inputs: Mapping[str, Path | None]) -> None:
     `inputs` maps names for messages to files; None means that the input was not given.
     """
     for name, source in inputs.items():
-        if source is not None and _is_same_file(target, source):
+        same = False
+        # Devices may be both read and written; one of the files may not exist.
+        with contextlib.suppress(OSError, ValueError):
+            same = source is not None and target.is_file() and os.path.samefile(target, source)
+        if same:
             raise ExportError(f"{target} is the file of {name}, which must not be overwritten; choose another name")
 
 
@@ -198,15 +202,6 @@ def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, P
     """Raise `ExportError` if one of the `files` to write into a folder is one of the inputs."""
     for file in files:
         check_no_input(folder / file, inputs)
-
-
-def _is_same_file(one: Path, other: Path) -> bool:
-    """Return whether two paths lead to the same regular file. Devices may be both read and written."""
-    try:
-        return one.is_file() and os.path.samefile(one, other)
-    except (OSError, ValueError):
-        # One of the files does not exist.
-        return False
 
 
 def make_second_release_error(folder: Path, what: str) -> ExportError:
@@ -313,12 +308,20 @@ def _reserve_space(descriptor: int, folder: Path, size: int) -> None:
 
 def _read_title(folder: Path) -> str | None:
     """Return the title of the design in `folder`, or None if no certificate of ours is there."""
+    document = read_object(folder / CERTIFICATE)
+    metadata = document.get("metadata")
+    title = metadata.get("title") if isinstance(metadata, dict) else None
+    ours = str(document.get("schema")).startswith("mechdesign-certificate/")
+    return str(title or "without a title") if ours else None
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file, or an empty one if there is none."""
     try:
-        document = json.loads((folder / CERTIFICATE).read_bytes())
-        ours = document["schema"].startswith("mechdesign-certificate/")
-        return str(document["metadata"].get("title") or "without a title") if ours else None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 # Largest number of folders that a message names.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -21,7 +20,14 @@ from mechdesign.base._check import as_path
 from mechdesign.base._errors import InputError, ReportError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._texts import csv_text, from_cell
-from mechdesign.synthesis._folders import NO_FILES, Files, check_folder, make_second_release_error, prepare_files
+from mechdesign.synthesis._folders import (
+    NO_FILES,
+    Files,
+    check_folder,
+    make_second_release_error,
+    prepare_files,
+    read_object,
+)
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease, NamedQuantile, NamedRange
 from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import ANSWERS, HEADER, VERSION, Column, Description, Header, Release, write_answers
@@ -208,17 +214,8 @@ def check_target(folder: Path, overwrite: bool = True) -> None:
 
 def holds_release(folder: Path) -> bool:
     """Return whether a folder contains a complete or incomplete release other than a rehearsal."""
-    answers = any((folder / file).is_file() for file in FILES if file != _REPORT)
-    return answers and not _is_rehearsal(folder)
-
-
-def _is_rehearsal(folder: Path) -> bool:
-    try:
-        document = json.loads((folder / HEADER).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        # The run did not finish, but its answers may already have been read.
-        return False
-    return isinstance(document, dict) and document.get("rehearsal") is True
+    rehearsed = read_object(folder / HEADER).get("rehearsal") is True
+    return any((folder / file).is_file() for file in _OWN) and not rehearsed
 
 
 def _range_row(named: NamedRange) -> tuple[object, ...]:

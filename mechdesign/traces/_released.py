@@ -40,7 +40,15 @@ from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
-from mechdesign.synthesis._folders import NO_FILES, SET, Files, check_folder, make_second_release_error, prepare_files
+from mechdesign.synthesis._folders import (
+    NO_FILES,
+    SET,
+    Files,
+    check_folder,
+    make_second_release_error,
+    prepare_files,
+    read_object,
+)
 from mechdesign.synthesis._result import Design, write_design
 from mechdesign.traces._adversary import Adversary, Beliefs, expected_error
 from mechdesign.traces._composition import Composition, compose, stage_level
@@ -207,16 +215,8 @@ def check_release_target(folder: Path, overwrite: bool = True) -> None:
 
 def holds_release(folder: Path) -> bool:
     """Return whether a folder contains a complete or interrupted release that is not a rehearsal."""
-    return any((folder / file).is_file() for file in _PUBLISHED) and not _is_rehearsal(folder)
-
-
-def _is_rehearsal(folder: Path) -> bool:
-    try:
-        document = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        # The run is unfinished, and somebody may have seen its outputs.
-        return False
-    return isinstance(document, dict) and str(document.get("randomness")).endswith(_REHEARSAL)
+    rehearsed = str(read_object(folder / MANIFEST).get("randomness")).endswith(_REHEARSAL)
+    return any((folder / file).is_file() for file in _PUBLISHED) and not rehearsed
 
 
 def write_channels(folder: Path, designs: Sequence[Design]) -> None:
