@@ -11,7 +11,7 @@ import click
 
 from mechdesign.base._deadline import promising
 from mechdesign.cli._arguments import naming_options
-from mechdesign.cli._console import STOPPED, at_least, at_most, errors, say_note
+from mechdesign.cli._console import at_least, at_most, errors, say_note
 from mechdesign.cli._found import Found, Shown, command
 
 _OPTIONS = {name: f"--{name}" for name in ("jobs", "dask", "part")}
@@ -51,8 +51,8 @@ def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, 
         try:
             rows = sweep.run(asked, folder, jobs=jobs, dask=dask, part=part, retry=retry, progress=say)
         except KeyboardInterrupt:
-            say_note("stopped; the same command makes the missing designs")
-            click.get_current_context().exit(STOPPED)
+            say_note("the same command makes the missing designs")
+            raise
     if asked.private:
         say_note(asked.private)
     missing = [str(row["message"]) for row in rows if row["status"] == "missing"]
