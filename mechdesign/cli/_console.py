@@ -7,6 +7,7 @@ import importlib
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -49,6 +50,8 @@ STOPPED = 130
 _WIDTH = 120
 # Seconds between two lines of progress if there is no terminal.
 _LINE_INTERVAL_S = 3.0
+# Seconds until progress is shown, and between two updates of a bar.
+_DELAY_S, _REFRESH_S = 2.0, 0.2
 _PART = re.compile(r"(?:((\d+) of (\d+)): )?(.*)", re.DOTALL)
 # Characters of a bar of progress.
 _BAR = 20
@@ -288,38 +291,44 @@ def describe_gap(gap: float, tolerance: float) -> str:
 
 
 @contextmanager
-def progress() -> Iterator[ProgressCallback]:
-    """Show progress and the time left on standard error: a bar on a terminal, elsewhere a line every few seconds."""
-    console, line = errors(), _ProgressLine()
-    if not console.is_terminal:
-        yield _every_few_seconds(line)
+def progress(stage: str = "starting") -> Iterator[ProgressCallback]:
+    """Show the stage and the time left of work that takes longer than 2 s on standard error.
+
+    A thread shows a bar on a terminal, and elsewhere a line every few seconds. `stage` is shown until the work reports.
+    """
+    line, ended = _ProgressLine(stage), threading.Event()
+    thread = threading.Thread(target=_show, args=(line, ended), daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        # The system allows no further thread.
+        yield line.note
         return
+    try:
+        yield line.note
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _show(line: _ProgressLine, ended: threading.Event) -> None:
+    """Show the line until the work has ended."""
+    if ended.wait(_DELAY_S):
+        return
+    if not errors().is_terminal:
+        while not ended.wait(_LINE_INTERVAL_S):
+            print(escape(line.text()), file=sys.stderr, flush=True)
+        return
+    # Imported late, because most commands end before.
     from rich.progress import BarColumn, Progress, TextColumn
 
-    with Progress(
-        TextColumn("{task.description}", markup=False), BarColumn(_BAR), console=console, transient=True
-    ) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def report(moment: Moment) -> None:
-            text = line.after(moment)
-            bar.update(task, description=escape(text), completed=line.done, total=line.parts)
-
-        yield report
-
-
-def _every_few_seconds(line: _ProgressLine) -> ProgressCallback:
-    """Return a callback that prints a line every few seconds, but prints nothing during shorter work."""
-    shown = time.perf_counter()
-
-    def report(moment: Moment) -> None:
-        nonlocal shown
-        text = line.after(moment)
-        if time.perf_counter() - shown >= _LINE_INTERVAL_S:
-            shown = time.perf_counter()
-            print(escape(text), file=sys.stderr, flush=True)
-
-    return report
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(_BAR))
+    with Progress(*columns, console=errors(), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        while True:
+            bar.update(task, description=escape(line.text()), completed=line.done, total=line.parts)
+            if ended.wait(_REFRESH_S):
+                return
 
 
 class _ProgressLine:
@@ -328,31 +337,38 @@ class _ProgressLine:
     A stage such as "3 of 7: HiGHS" is a part of the work.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stage: str) -> None:
         self._start = time.perf_counter()
-        self._last_round = ""
-        self._bounds = ""
-        self.done: int = 0
-        self.parts: int | None = None
+        self._part, self._last_round, self._stage, self._bounds = "", "", stage, ""
+        self._limit: float | None = None
+        self.done, self.parts = 0, cast("int | None", None)
 
-    def after(self, moment: Moment) -> str:
-        """Return the updated line for a new message of the solver."""
+    def note(self, moment: Moment) -> None:
+        """Take a new message of the solver."""
         if moment.lower is not None or moment.upper is not None:
             lower = "…" if moment.lower is None else f"{moment.lower:.6g}"
             upper = "…" if moment.upper is None else f"{moment.upper:.6g}"
             self._bounds = f"cost between {lower} and {upper}"
-        seconds = time.perf_counter() - self._start
-        left = "" if moment.left is None else f"at most {moment.left:.0f} s left"
-        part, number, count, stage = _PART.fullmatch(moment.stage).groups("")  # type: ignore[union-attr]
-        if part:
+        self._limit = None if moment.left is None else time.perf_counter() + moment.left
+        self._part, number, count, stage = _PART.fullmatch(moment.stage).groups("")  # type: ignore[union-attr]
+        if self._part:
             self.done, self.parts = int(number) - 1, int(count)
-            if self.done:
-                left = f"about {seconds * (self.parts - self.done) / self.done:.0f} s left"
         if stage.startswith("round"):
             self._last_round, stage = stage, ""
         elif moment.iteration:
             stage += f", iteration {moment.iteration}"
-        return " · ".join(filter(None, (part, self._last_round, stage, self._bounds, f"{seconds:.0f} s", left)))
+        self._stage = stage
+
+    def text(self) -> str:
+        """Return the line as it is now."""
+        now = time.perf_counter()
+        seconds, left = now - self._start, ""
+        if self.done and self.parts is not None:
+            left = f"about {seconds * (self.parts - self.done) / self.done:.0f} s left"
+        elif self._limit is not None:
+            left = f"at most {max(0.0, self._limit - now):.0f} s left"
+        parts = (self._part, self._last_round, self._stage, self._bounds, f"{seconds:.0f} s", left)
+        return " · ".join(filter(None, parts))
 
 
 def _say(kind: str, message: str) -> None:

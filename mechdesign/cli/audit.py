@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats
+from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.base._files import write_output
 from mechdesign.base._names import Named
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.cli._arguments import matrix_options
-from mechdesign.cli._console import at_least, at_most, number, say_private_folders
+from mechdesign.cli._console import at_least, at_most, number, progress, say_private_folders
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.data.labels import Names
 from mechdesign.data.matrices import Declared, has_labels, match_names, read_dense, read_labelled, read_lines
@@ -103,13 +104,16 @@ def audit(
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.measures._audit import audit as audited
 
-    with withholding_values():
-        found = audited(subject.channel, **asked.arguments)
-    if target is not None:
-        from mechdesign.report._audit_page import page
+    with progress("auditing in exact arithmetic") as live:
+        with withholding_values():
+            found = audited(subject.channel, **asked.arguments)
+        shown = _found(found, stated, optimum)
+        if target is not None:
+            live(Progress("drawing", 0.0))
+            from mechdesign.report._audit_page import page
 
-        write_output(target, [page(found, stated, f"Audit of {file.name}", optimum, said).encode()])
-    return _found(found, stated, optimum)
+            write_output(target, [page(found, stated, f"Audit of {file.name}", optimum, said).encode()])
+    return shown
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from mechdesign.cli._arguments import naming_options
-from mechdesign.cli._console import at_least, say_note
+from mechdesign.cli._console import at_least, progress, say_note
 from mechdesign.cli._correlations import correlation_files, correlation_options, losses, warnings_once
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.data.budgets import write_budgets
@@ -55,8 +55,8 @@ def budget(
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage._budgets import allocate_budget, constant_budget
 
-    before, after = losses(files, header, index)
-    with naming_options({"(alpha|steps)": r"--\1"}), warnings_once():
+    with progress("computing losses"), naming_options({"(alpha|steps)": r"--\1"}), warnings_once():
+        before, after = losses(files, header, index)
         constant = constant_budget(alpha, before, after)
         budgets = [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()
     if target is not None:

@@ -9,7 +9,7 @@ import click
 
 from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError
-from mechdesign.cli._console import say_note
+from mechdesign.cli._console import progress, say_note
 from mechdesign.cli._found import Found, command
 from mechdesign.synthesis._folders import SET, check_outputs, require_design
 from mechdesign.synthesis._result import Design
@@ -77,7 +77,8 @@ def export(folder: Path, form: Format | None, target: Path | None, classic: bool
     )
     _say_private(design, form)
     if target is not None:
-        form.write(exported, target, options)
+        with progress(f"writing {form.name}"):
+            form.write(exported, target, options)
         _say_ending(target, form)
         return Found(facts={"file": target, "format": form.name})
     if not form.text and sys.stdout.isatty():

@@ -10,7 +10,7 @@ import click
 
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
-from mechdesign.cli._console import say_note
+from mechdesign.cli._console import progress, say_note
 from mechdesign.cli._found import Found, command
 from mechdesign.synthesis._folders import check_outputs
 
@@ -54,7 +54,8 @@ def init(data: Path, target: Path | None, cells: int, anchors: bool, overwrite: 
 
     check_outputs(target, inputs={"DATA": data, "--places": asked["places"]}, overwrite=overwrite)
     try:
-        found = recognise(data, {name: value for name, value in asked.items() if value is not None})
+        with progress(f"reading {data}"):
+            found = recognise(data, {name: value for name, value in asked.items() if value is not None})
     except InputError as error:
         # No specification declares the file yet, so that an option takes the place of a key.
         path = re.sub(rf"^({_KEYS})$", _as_option, error.path)

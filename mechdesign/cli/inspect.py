@@ -12,7 +12,7 @@ import numpy as np
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._revealed import revealed
 from mechdesign.cli._certificates import certificate_facts
-from mechdesign.cli._console import say_private_folders
+from mechdesign.cli._console import progress, say_private_folders
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._origin import STANDS_IN
@@ -70,7 +70,8 @@ def _compare(folders: Sequence[Path], designs: Sequence[Design]) -> Found:
     say_private_folders(
         [(name, each.problem, each.origin) for name, each in zip(names, designs, strict=True)], "this comparison"
     )
-    return compare(dict(zip(names, designs, strict=True)))
+    with progress(f"attacking {len(designs)} channels"):
+        return compare(dict(zip(names, designs, strict=True)))
 
 
 def _names(folders: Sequence[Path]) -> list[str]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mechdesign.base._deadline import Progress
 from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import example_option, input_files, read_specification
 from mechdesign.cli._console import number, progress, say_note
@@ -55,8 +54,7 @@ def policy(specification: Path | None, example: str | None, directory: Path | No
 
     if tells_steps(given.origin):
         say_note(STEPS)
-    with progress() as live:
-        live(Progress(f"hulls of {asked.graph.number_of_edges()} edges", 0.0))
+    with progress(f"hulls of {asked.graph.number_of_edges()} edges"):
         found = given.overview()
     facts = {"title": given.title, "epsilon": exact_text(asked.epsilon), **found.to_json()}
     files: dict[str, object] = {} if directory is None else {"files": _write(directory, problem.secrets, found, facts)}

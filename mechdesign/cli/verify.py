@@ -11,6 +11,7 @@ import numpy as np
 from mechdesign.base._errors import CertificateError, UnverifiedError
 from mechdesign.certify._bundle import Bundle, inspect
 from mechdesign.certify._verify import Verified, prove
+from mechdesign.cli._console import progress
 from mechdesign.cli._found import Found, command
 from mechdesign.synthesis._folders import require_design
 
@@ -31,8 +32,9 @@ def verify(folder: Path) -> Found:
     require_design(folder)
     found = None
     try:
-        found = inspect(folder)
-        verified = prove(found)
+        with progress("verifying in exact arithmetic"):
+            found = inspect(folder)
+            verified = prove(found)
     except UnverifiedError as error:
         raise type(error)(f"{folder} was not verified: {error.reason}") from error
     except CertificateError as error:

@@ -43,9 +43,11 @@ def test_every_command_has_help() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no terminals")
-def test_progress_is_a_live_line_on_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_a_bar_on_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     primary, secondary = pty.openpty()
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("mechdesign.cli._console._DELAY_S", 0.0)
     with os.fdopen(secondary, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
         with progress() as report:
@@ -56,29 +58,27 @@ def test_progress_is_a_live_line_on_terminals(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.undo()
     shown = os.read(primary, 10**6).decode()
     os.close(primary)
-    assert "2 of 3 · round 2: 80 rows · HiGHS, iteration 9 · cost between 1.25 and …" in shown
+    assert "2 of 3 · round 2: 80 rows · HiGHS, iteration 9 · cost between 1.25 and … · 0 s · about 0 s left" in shown
 
 
 def test_progress_is_a_line_every_few_seconds_elsewhere(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    now = [0.0]
-    monkeypatch.setattr("mechdesign.cli._console.time.perf_counter", lambda: now[0])
-    with progress() as report:
-        for moment in range(20):
-            now[0] = moment / 2
-            report(Progress("2 of 3: block interior point", 0.0, moment, lower=1.0, upper=1.5))
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.splitlines() == [
-        f"2 of 3 · block interior point, iteration {2 * second} · cost between 1 and 1.5 · {second} s"
-        f" · about {2 * second} s left"
-        for second in (3, 6, 9)
-    ]
     # Who is done at once prints nothing.
     with progress() as report:
         report(Progress("HiGHS", 0.0, 1))
     assert capsys.readouterr() == ("", "")
+    for name in ("_DELAY_S", "_LINE_INTERVAL_S"):
+        monkeypatch.setattr(f"mechdesign.cli._console.{name}", 0.02)
+    with progress("reading") as report:
+        time.sleep(0.1)
+        report(Progress("block interior point", 0.0, 5, lower=1.0, upper=1.5, left=60.0))
+        time.sleep(0.1)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    lines = shown.err.splitlines()
+    assert lines[0] == "reading · 0 s"
+    assert lines[-1] == "block interior point, iteration 5 · cost between 1 and 1.5 · 0 s · at most 60 s left"
 
 
 def test_options_have_their_names() -> None:
