@@ -150,7 +150,7 @@ Phase = dict[str, Any]
 def channel_phases(problem: Problem, settings: SolveSettings) -> Iterator[Phase]:
     """Yield the values of a row after each phase: build, solve, certify.
 
-    Each solver gets what `mechdesign.design` would give it: the rows, the tolerances and the units. `certified`,
+    Each solver gets the rows, the tolerances and the units of `mechdesign.design`. `certified`,
     `tight_epsilon` and `cost_returned` describe the returned numbers. `rounded`, `cost`, `lower_bound` and
     `relative_gap` describe the exact channel after rounding.
     """

@@ -1,4 +1,4 @@
-"""A benchmark run in a separate process, which leads a session of its own.
+"""A benchmark run in a separate process, which leads its own session.
 
 The process reads a task from standard input, and writes its results to standard output, one line of JSON per phase.
 Output of solvers is redirected. The whole session ends with the run, at a limit, or if the parent process is gone.
@@ -64,12 +64,12 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended, and what it found.
+    """The end of a run, and its results.
 
     Attributes:
         ended: "done", "error", "time", "memory", or "crash".
-        found: Results of all finished phases, as one mapping; with `message` for an error or a crash, `processor_s`,
-            and `peak_mb`, the most resident memory of the process and its children, as sampled.
+        found: Results of all finished phases, as one mapping. An error or a crash has a `message`. `peak_mb` is the
+            most resident memory of the process and its children, as sampled.
     """
 
     ended: str

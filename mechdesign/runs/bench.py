@@ -106,7 +106,7 @@ _PEERS = (
     "clarabel", "piqp", "qoco", "scs", "glop", "scip", "glpk", "cbc", "gurobi", "mosek", "xpress", "copt",
     "cplex",
 )  # fmt: skip
-# Other names of solvers that have a name of their own.
+# Second names of solvers.
 _ALIASES = ("highs", "cvxpy")
 
 
@@ -178,19 +178,19 @@ def run(
     """Run a suite of problems by several solvers, and write tables and a figure.
 
     Every run has a separate process, which is ended with all processes that it started. A run that meets a limit is a
-    result, too. Each result is a file in the folder as soon as it is known, and is not computed again: after Ctrl-C or
+    result, too. Each result is a file in the folder as soon as it is known, and is not computed again. After Ctrl-C or
     a crash, the next call goes on.
 
     Args:
         suite: "small", "medium", "large", or a suite of your own.
-        solvers: Names of solvers, as for `mechdesign.design`; None for all that are installed or registered.
+        solvers: Names of solvers, as for `mechdesign.design`; None for all installed and registered ones.
         folder: Folder of the results, with ``rows/``, ``results.csv``, ``scores.csv`` and ``profile.svg``.
         time_limit: Seconds for one problem, or None for the limit of the suite.
         memory: Gigabytes for one problem, or None for the limit of the suite.
         rows: Privacy rows that solvers of rows receive, as for `mechdesign.design`.
         threads: Number of threads of each solver.
         progress: Function that is called after each run with the number of finished runs, the number of all runs, and
-            what was found.
+            a sentence about the run.
 
     Returns:
         The rows of ``results.csv``: a mapping of columns to values for each run.
@@ -258,7 +258,7 @@ def _open(folder: Path) -> Path:
 
 
 def _identity(task: Task, time_limit: float, memory: float) -> str:
-    """Return a name for the result of a task: what it is about, and a digest of all that it depends on."""
+    """Return a name for the result of a task: its subject, and a digest of everything that it depends on."""
     family, settings = task.family, task.settings
     about = [family.name, task.n, task.seed, settings.solver, dict(family.parameters), family.data()]
     about += [time_limit, memory, settings.tolerance, settings.rows, settings.threads, __version__]
