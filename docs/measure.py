@@ -101,14 +101,14 @@ def compare_solvers() -> Table:
         groups: dict[tuple[str, ...], list[dict[str, str]]] = {}
         for row in csv.DictReader(file):
             groups.setdefault((row["family"], row["n"], row["solver"], row["given"]), []).append(row)
-    runs: dict[tuple[str, ...], dict[str, tuple[bool, float, float]]] = {}
+    runs: dict[tuple[str, ...], dict[str, tuple[bool, float, str, float]]] = {}
     values: dict[str, float] = {}
-    for (family, n, solver, given), mine in groups.items():
+    for (family, n, solver, given), mine in sorted(groups.items(), key=lambda each: (each[0][0], int(each[0][1]))):
         solved = all(row["rounded"] == "optimal" and row["ended"] == "done" for row in mine)
         seconds = float(np.median([float(row["processor_s"]) for row in mine]))
         epsilon = max(float(row["tight_epsilon"] or "nan") for row in mine)
         best = runs.setdefault((family, n), {})
-        best[solver] = min(best.get(solver, (True, math.inf, 0.0)), (not solved, seconds, epsilon))
+        best[solver] = min(best.get(solver, (True, math.inf, "", 0.0)), (not solved, seconds, given, epsilon))
         if solved:
             values |= {f"{family}, {n}, {solver}, {given}": seconds, f"{family}, {n}, {solver}, {given}, ε": epsilon}
     table = []
@@ -116,9 +116,10 @@ def compare_solvers() -> Table:
         ours = best["auto"][1]
         cells = [f"{n} places{_PROBLEMS[family]}", f"{ours:.2f} s"]
         for solver in SOLVERS:
-            stopped, seconds, epsilon = best[solver]
-            said = f", ε = {'∞' if math.isinf(epsilon) else f'{epsilon:.2f}'}"
-            cells.append(f"> {seconds / ours:.0f} times" if stopped else f"{seconds / ours:.1f} times{said}")
+            stopped, seconds, given, epsilon = best[solver]
+            said = f"{seconds / ours:.1f} times{' lazily' if given == 'lazy' else ''}"
+            said += f", ε = {'∞' if math.isinf(epsilon) else f'{epsilon:.2f}'}"
+            cells.append(f"> {seconds / ours:.0f} times" if stopped else said)
         table.append(cells)
     return ["ε = 1 per km, squared error", "mechdesign", *SOLVERS.values()], table, values
 

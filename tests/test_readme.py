@@ -13,9 +13,9 @@ from mechdesign.cli import main
 
 PROJECT = Path(__file__).parents[1]
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
-sys.path.append(str(PROJECT / "docs" / "_ext"))
+sys.path += [str(PROJECT / "docs"), str(PROJECT / "docs" / "_ext")]
 
-from stored import with_tables  # noqa: E402
+from stored import load, with_tables  # noqa: E402
 
 
 def blocks(language):
@@ -52,3 +52,11 @@ def test_the_specification_designs_and_verifies(tmp_path, monkeypatch):
 def test_measured_numbers_are_those_that_are_stored():
     assert "<!-- results" in README
     assert with_tables(README) == README
+
+
+def test_the_table_of_solvers_is_that_of_the_stored_runs():
+    import measure
+
+    columns, rows, values = measure.compare_solvers()
+    stored = load("solvers")
+    assert (stored["table"], stored["values"]) == ({"columns": columns, "rows": rows}, values)
