@@ -14,7 +14,7 @@ import click
 import numpy as np
 
 from mechdesign.base._arrays import Floats
-from mechdesign.base._errors import ExportError, InputError
+from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.certify._exact import as_decimal, float_up
 from mechdesign.cli._arguments import (
@@ -250,9 +250,8 @@ def chain(
             files, notes = table_chain_files(table_specification.read(specification), tables)
         else:
             files, notes = chain_files(read_specification(specification, None, "release"), every, gap, ends)
-    check_folder(folder, names, "a chain", first=names)
-    if not overwrite and any((folder / name).exists() for name in names):
-        raise ExportError(f"{folder} holds a chain; choose another folder, or use --overwrite to replace it")
+    held = "" if overwrite or not any((folder / name).exists() for name in names) else "a chain"
+    check_folder(folder, names, "a chain", first=names, held=held)
     check_no_input_in(folder, names, input_files(specification) | {str(path): path for path in tables})
     from mechdesign.base._atomic import make_folder, replacing, write_file
     from mechdesign.base._files import note_readers

@@ -109,12 +109,8 @@ def check_target(directory: str | os.PathLike[str], overwrite: bool = True, why:
     """
     folder = Path(directory)
     title = _read_title(folder)
-    check_folder(folder, SET, "a design", first=(CHANNEL,), others=title is not None)
-    if title is not None and not overwrite:
-        raise ExportError(
-            f"{folder} holds another design ({title}){': ' * bool(why)}{why}; choose another folder, or use "
-            "--overwrite (overwrite=True) to replace it"
-        )
+    held = "" if title is None or overwrite else f"another design ({title}){': ' * bool(why)}{why}"
+    check_folder(folder, SET, "a design", first=(CHANNEL,), held=held, others=title is not None)
 
 
 def prepare_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:
@@ -153,7 +149,12 @@ def _check_files(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str
 
 
 def check_folder(
-    folder: Path, names: Collection[str], what: str, first: Collection[str] = (), others: bool = False
+    folder: Path,
+    names: Collection[str],
+    what: str,
+    first: Collection[str] = (),
+    held: str = "",
+    others: bool = False,
 ) -> None:
     """Raise `ExportError` unless files can be written into `folder`, which may hold files of `what` only.
 
@@ -162,6 +163,7 @@ def check_folder(
         names: The names of all files of `what`, and of its folders with a slash at the end.
         what: What is written, for messages.
         first: The files that are written first: without one of them, the others are not ours.
+        held: What the folder holds and must not be replaced, if anything, for messages.
         others: Whether other files may stay, but no design or other release: both would have files of the same name.
     """
     try:
@@ -181,6 +183,10 @@ def check_folder(
         raise ExportError(f"{folder} holds {whole} of a design or of another release; choose another folder for {what}")
     if foreign and not others:
         raise ExportError(f"{folder} holds {foreign[0]}, which does not belong to {what}; choose another folder")
+    if held:
+        raise ExportError(
+            f"{folder} holds {held}; choose another folder, or use --overwrite (overwrite=True) to replace it"
+        )
     check_writable(folder)
 
 
@@ -202,13 +208,6 @@ def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, P
     """Raise `ExportError` if one of the `files` to write into a folder is one of the inputs."""
     for file in files:
         check_no_input(folder / file, inputs)
-
-
-def make_second_release_error(folder: Path, what: str) -> ExportError:
-    """Return the error for a folder that already contains a release; `what` names it."""
-    return ExportError(
-        f"{folder} holds {what}, and {ADD_UP}; choose another folder, or use --overwrite (overwrite=True) to replace it"
-    )
 
 
 def check_writable(folder: Path) -> None:

@@ -20,14 +20,7 @@ from mechdesign.base._check import as_path
 from mechdesign.base._errors import InputError, ReportError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._texts import csv_text, from_cell
-from mechdesign.synthesis._folders import (
-    NO_FILES,
-    Files,
-    check_folder,
-    make_second_release_error,
-    prepare_files,
-    read_object,
-)
+from mechdesign.synthesis._folders import ADD_UP, NO_FILES, Files, check_folder, prepare_files, read_object
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease, NamedQuantile, NamedRange
 from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import ANSWERS, HEADER, VERSION, Column, Description, Header, Release, write_answers
@@ -207,9 +200,8 @@ def check_target(folder: Path, overwrite: bool = True) -> None:
     Writing is permitted if the folder does not exist, is empty or contains a rehearsal. With `overwrite` the folder may
     also contain a complete or interrupted release.
     """
-    check_folder(folder, FILES, "a release", first=_OWN)
-    if not overwrite and holds_release(folder):
-        raise make_second_release_error(folder, "a release")
+    held = "" if overwrite or not holds_release(folder) else f"a release, and {ADD_UP}"
+    check_folder(folder, FILES, "a release", first=_OWN, held=held)
 
 
 def holds_release(folder: Path) -> bool:

@@ -40,15 +40,7 @@ from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
-from mechdesign.synthesis._folders import (
-    NO_FILES,
-    SET,
-    Files,
-    check_folder,
-    make_second_release_error,
-    prepare_files,
-    read_object,
-)
+from mechdesign.synthesis._folders import ADD_UP, NO_FILES, SET, Files, check_folder, prepare_files, read_object
 from mechdesign.synthesis._result import Design, write_design
 from mechdesign.traces._adversary import Adversary, Beliefs, expected_error
 from mechdesign.traces._composition import Composition, compose, stage_level
@@ -208,9 +200,8 @@ def check_release_target(folder: Path, overwrite: bool = True) -> None:
     The folder must be new, or empty, or contain only a rehearsal. With `overwrite` the folder may contain any released
     trace, complete or interrupted.
     """
-    check_folder(folder, (*FILES, f"{CHANNELS}/"), "a released trace", first=_PUBLISHED)
-    if not overwrite and holds_release(folder):
-        raise make_second_release_error(folder, "a released trace")
+    held = "" if overwrite or not holds_release(folder) else f"a released trace, and {ADD_UP}"
+    check_folder(folder, (*FILES, f"{CHANNELS}/"), "a released trace", first=_PUBLISHED, held=held)
 
 
 def holds_release(folder: Path) -> bool:

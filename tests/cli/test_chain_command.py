@@ -45,7 +45,7 @@ def test_the_chain_of_data_is_private(walk: str) -> None:
     forward, backward = read("matrices/forward.csv"), read("matrices/backward.csv")
     assert (forward[0].tolist(), backward[0].tolist()) == ([0, 0, 1], [0, 1, 0])
     assert len(Path("matrices/states.csv").read_text().splitlines()) == len(forward) + 1
-    says = "matrices holds a chain; choose another folder, or use --overwrite to replace it"
+    says = "matrices holds a chain; choose another folder, or use --overwrite"
     assert_wrong_usage({f"chain {walk} -o matrices": says})
     said = flat(well("chain", walk, "-o", "matrices", "--overwrite").stderr)
     assert "these files are private, because every count of 30 steps can be read from them exactly" in said
