@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
-import os
 import re
 import sys
 import threading
@@ -12,13 +10,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 import click
-import rich.cells
-import rich.console
-import rich.table
-import rich.text
 
 from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.base._locks import WAIT_S, exists, lock_file_of
@@ -28,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    from rich.console import RenderableType
-    from rich.style import Style
+    from rich.console import Console
 
     from mechdesign.base._deadline import Progress as Moment
     from mechdesign.base._deadline import ProgressCallback
@@ -46,8 +39,6 @@ STALLED = 3
 STOPPED = 130
 """Exit code after Ctrl-C, as in shells."""
 
-# A file or a pipe has no width; rich would cut tables at 80 characters.
-_WIDTH = 120
 # Seconds between two lines of progress if there is no terminal.
 _LINE_INTERVAL_S = 3.0
 # Seconds until progress is shown, and between two updates of a bar.
@@ -57,141 +48,54 @@ _PART = re.compile(r"(?:((\d+) of (\d+)): )?(.*)", re.DOTALL)
 _BAR = 20
 
 
-class Text(rich.text.Text):
-    """A styled text in which characters that are not printable, including line ends, are escaped."""
+class Text(str):
+    """A text of a command that prints by itself."""
 
-    def __init__(self, text: str = "", *arguments: Any, **keywords: Any) -> None:
-        super().__init__(escape(text), *arguments, **keywords)
-
-    def append(self, text: rich.text.Text | str, style: str | Style | None = None) -> Self:
-        """Append a text, with its unprintable characters escaped."""
-        super().append(escape(text) if isinstance(text, str) else text, style)
-        return self
+    def __new__(cls, text: str = "", _style: str = "") -> Self:
+        """Return the text; its style is not shown."""
+        return super().__new__(cls, text)
 
 
-class EscapedTable(rich.table.Table):
-    """A table whose texts are escaped as in `Text`, and whose words are never broken.
+class _Rows:
+    """A table of a command that prints by itself."""
 
-    If the words do not fit the console, each row becomes a block. Below its first cell, each other cell is shown
-    after the head of its column.
-    """
+    def __init__(self, heads: Sequence[str], numbers: Sequence[str]) -> None:
+        self.heads, self._numbers = heads, numbers
+        self.rows: list[list[object]] = []
 
-    def add_row(self, *cells: RenderableType | None, **keywords: Any) -> None:
+    def add_row(self, *cells: str) -> None:
         """Add a row."""
-        super().add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), **keywords)
+        from mechdesign.cli._found import Shown
 
-    def add_column(self, header: RenderableType = "", *arguments: Any, **keywords: Any) -> None:
-        """Add a column."""
-        super().add_column(Text(header) if isinstance(header, str) else header, *arguments, **keywords)
+        heads = zip(self.heads, cells, strict=True)
+        self.rows.append([Shown(0, cell) if head in self._numbers else cell for head, cell in heads])
 
-    def __rich_console__(
-        self, console: rich.console.Console, options: rich.console.ConsoleOptions
-    ) -> rich.console.RenderResult:
-        ranges = [self._measure_column(console, options, column) for column in self.columns]
-        if sum(each.minimum for each in ranges) > options.max_width:
-            yield from self._stack_rows(options.max_width)
+
+class _Output:
+    """Standard output of a command that prints by itself: unprintable characters are escaped."""
+
+    def print(self, shown: str | _Rows = "", **_: object) -> None:
+        """Print a table, or a text of which only line ends at its start and end are kept."""
+        from mechdesign.cli._found import table_text
+
+        if isinstance(shown, _Rows):
+            click.echo(table_text(shown.heads, shown.rows), nl=False)
             return
-        widths = [each.maximum for each in ranges]
-        while sum(widths) > options.max_width:
-            wide = [place for place, each in enumerate(ranges) if widths[place] > each.minimum]
-            widths[max(wide, key=widths.__getitem__)] -= 1
-        for column, width in zip(self.columns, widths, strict=True):
-            column.width = width - self._get_padding_width(column._index)
-        yield from super().__rich_console__(console, options)
-
-    def _stack_rows(self, width: int) -> Iterator[rich.text.Text]:
-        """Yield each row as lines: its first cell, and below it each other cell after the head of its column."""
-        heads = [str(column.header) for column in self.columns]
-        for first, *others in zip(*(list(column.cells) for column in self.columns), strict=True):
-            yield wrap_text(rich.text.Text() + _as_text(first), width)
-            for head, cell in zip(heads[1:], others, strict=True):
-                if str(cell):
-                    yield wrap_text(rich.text.Text(f"  {head}: " if head else "  ") + _as_text(cell), width)
+        inner = shown.strip("\n")
+        start = shown.index(inner) if inner else len(shown)
+        click.echo(shown[:start] + escape(inner) + shown[start + len(inner) :])
 
 
-def _as_text(cell: RenderableType) -> rich.text.Text:
-    return cell if isinstance(cell, rich.text.Text) else Text(str(cell))
+def output() -> _Output:
+    """Return standard output."""
+    return _Output()
 
 
-class Console(rich.console.Console):
-    """A console on which control characters in printed texts have no effect.
-
-    Unprintable characters are escaped; only line ends before and after a printed text are kept.
-    """
-
-    def __init__(self, **keywords: Any) -> None:
-        super().__init__(highlight=False, markup=False, emoji=False, **keywords)
-
-    def on_broken_pipe(self) -> None:
-        """Raise `BrokenPipeError`, which the command line handles; without this method, rich would exit with 1."""
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-
-    def print(self, *objects: Any, soft_wrap: bool | None = None, **keywords: Any) -> None:
-        """Print objects; with `soft_wrap`, texts end their lines between words on a terminal, and nowhere else."""
-        if soft_wrap and self.is_terminal:
-            texts = [self.render_str(each) if isinstance(each, str) else each for each in objects]
-            objects = tuple(wrap_text(each, self.width) for each in texts)
-        super().print(*objects, soft_wrap=soft_wrap, **keywords)
-
-    def render_str(self, text: str, **keywords: Any) -> rich.text.Text:
-        """Return a text as rich shows it, with escaped characters."""
-        inner = text.strip("\n")
-        start = text.index(inner) if inner else len(text)
-        return super().render_str(text[:start] + escape(inner) + text[start + len(inner) :], **keywords)
-
-
-# A command between backticks stays on one line.
-_WORD = re.compile(r"`[^`\n]*`\S*|\S+")
-_COMMAND_OR_WORD = re.compile(r"\S+")
-# The start of a line, below which its other lines are indented: a bullet, a label and its spaces, or spaces.
-_START = re.compile(r"- |[^\s:]+ {2,}| +|")
-
-
-def wrap_text(text: rich.text.Text, width: int) -> rich.text.Text:
-    """Return a text whose lines have at most `width` characters, unless a word is longer; words are not broken.
-
-    >>> print(wrap_text(rich.text.Text("files     city: channel.npz, certificate.json"), 30))
-    files     city: channel.npz,
-              certificate.json
-    """
-    lines = [piece for line in text.split("\n", allow_blank=True) for piece in _wrap_line(line, width)]
-    return rich.text.Text("\n").join(lines)
-
-
-def _wrap_line(line: rich.text.Text, width: int) -> Iterator[rich.text.Text]:
-    if rich.cells.cell_len(line.plain) <= width:
-        yield line
-        return
-    said = line.plain
-    indent = len(cast(re.Match[str], _START.match(said)).group())
-    words = [
-        part
-        for word in _WORD.finditer(said, indent)
-        for part in ([word] if len(word.group()) <= width - indent else _COMMAND_OR_WORD.finditer(said, *word.span()))
-    ]
-    start, end = 0, indent
-    for number, word in enumerate(words):
-        room = width if start == 0 else width - indent
-        if number and rich.cells.cell_len(said[start : word.end()]) > room:
-            yield _indent(line[start:end], indent if start else 0)
-            start = word.start()
-        end = word.end()
-    yield _indent(line[start:], indent if start else 0)
-
-
-def _indent(line: rich.text.Text, count: int) -> rich.text.Text:
-    return rich.text.Text(" " * count) + line
-
-
-def output() -> Console:
-    """Return the console of standard output."""
-    console = Console()
-    return console if console.is_terminal else Console(width=_WIDTH)
-
-
-def errors() -> rich.console.Console:
+def errors() -> Console:
     """Return the console of standard error."""
-    return rich.console.Console(stderr=True, highlight=False, markup=False, emoji=False)
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def say_error(message: str) -> None:
@@ -252,28 +156,22 @@ def at_least(value: float) -> str:
     return format_bound(value, up=False, digits=4)
 
 
-def table(*columns: str, numbers: Sequence[str] = ()) -> EscapedTable:
+def table(*columns: str, numbers: Sequence[str] = ()) -> _Rows:
     """Return an empty table; columns in `numbers` are aligned to the right."""
-    made = EscapedTable(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    for column in columns:
-        made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
-    return made
+    return _Rows(columns, numbers)
 
 
 def show_verdict(found: Headline) -> None:
-    """Show a verdict, with its first words in green or red, and an empty line."""
-    text = Text.assemble((found.short, "bold green" if found.good else "bold red"), " ", found.long)
-    output().print(text, soft_wrap=True)
-    output().print()
+    """Show a verdict and an empty line."""
+    output().print(f"{found.short} {found.long}\n")
 
 
 def show_next(commands: Mapping[str, str]) -> None:
     """Show possible next steps: commands, or files to open, each on its own line above its description."""
-    console = output()
-    console.print("\nnext", style="bold")
+    output().print("\nnext")
     for command, meaning in commands.items():
-        console.print(Text(command, "cyan"), no_wrap=True, crop=False, overflow="ignore")
-        console.print(f"    {meaning}", soft_wrap=True)
+        output().print(command)
+        output().print(f"    {meaning}")
 
 
 def say_gap(made: Design, tolerance: float) -> None:

@@ -123,11 +123,7 @@ def _plain(value: Any) -> object:
 
 def _tables(found: Found) -> str:
     """Return the sentence and the facts as text."""
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console.width = _WIDTH
+    console = _console()
     with console.capture() as captured:
         if found.said:
             _print_sentence(console, found.said)
@@ -140,7 +136,28 @@ def _tables(found: Found) -> str:
                 if fact:
                     console.print(f"\n{escape(_head(name))}", style="bold")
                     _print_fact(console, fact, is_copied=name == "next")
-    return "\n".join(map(str.rstrip, captured.get().removeprefix("\n").split("\n")))
+    return _without_blanks(captured.get().removeprefix("\n"))
+
+
+def table_text(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table as text."""
+    console = _console()
+    with console.capture() as captured:
+        _print_table(console, heads, rows)
+    return _without_blanks(captured.get())
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    return console
+
+
+def _without_blanks(text: str) -> str:
+    return "\n".join(map(str.rstrip, text.split("\n")))
 
 
 def _is_value(fact: object) -> bool:
