@@ -211,6 +211,19 @@ def opened(value: Any, place: str, dtype: DTypeLike | None = None) -> Named:
     return found
 
 
+def with_names(array: NDArray[Any], names: Labels) -> Any:
+    """Return an array whose axes are the secrets with these names, for what takes its names from an array.
+
+    Args:
+        array: The array (n,) or (n, n).
+        names: The names of the secrets in its order; empty if they have none.
+
+    Returns:
+        The array as `Named`.
+    """
+    return Named(array, names, names if array.ndim > 1 else ()).oriented()
+
+
 def order_of(found: Labels, labels: Labels, place: str) -> NDArray[np.int64] | None:
     """Return the position of each label among names, or None if the names are in the order of the labels.
 

@@ -41,13 +41,13 @@ class OpenChain:
     """
 
     matrix: Floats
-    names: Names = field(default=(), kw_only=True)
+    names: Names = field(default=(), init=False)
 
     def __post_init__(self) -> None:
         """Check the known rows, and freeze the matrix."""
         given = opened(self.matrix, "matrix").settled("matrix")
         object.__setattr__(self, "matrix", as_rows(given.values, unknown=True))
-        object.__setattr__(self, "names", self.names or given.rows)
+        object.__setattr__(self, "names", given.rows)
 
     @property
     def unknown(self) -> Integers:

@@ -427,6 +427,17 @@ def test_names_of_a_chain_follow_it() -> None:
     assert chain.stationary().names == SORTED
 
 
+def test_names_come_from_the_array_only() -> None:
+    """Names beside an array, which were never compared with it, might be too few or in another order."""
+    for make in (md.Prior, md.MarkovChain, md.leakage.OpenChain, partial(md.MetricPrivacy, 1)):
+        with pytest.raises(TypeError, match="names"):
+            make(WEIGHTS, names=NAMES)  # type: ignore[call-arg]
+    counts = Frame(CHAIN[np.ix_(ORDER, ORDER)], SORTED, SORTED)
+    found = md.MarkovChain(Frame(CHAIN, NAMES, NAMES), counts=counts)
+    assert same(found.counts, CHAIN)
+    assert found.reverse(WEIGHTS).names == found.stationary().names == found.unsmoothed().names == NAMES
+
+
 def test_a_note_is_given_once_where_an_exchange_of_rows_and_columns_would_not_be_seen() -> None:
     cost = uneven(APART)
     for given, notes in (

@@ -270,7 +270,7 @@ def with_fields(requirement: _R, **changes: object) -> _R:
     return made
 
 
-def square(values: ArrayLike, names: Names) -> tuple[Floats, Names]:
+def square(values: ArrayLike) -> tuple[Floats, Names]:
     """Return distances (n, n) as read-only float64, and the names of the secrets, which distances may have.
 
     Raises `InputError` if they are negative or not square, or if rows and columns have different names.
@@ -280,4 +280,4 @@ def square(values: ArrayLike, names: Names) -> tuple[Floats, Names]:
     if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise InputError("distance", "is not square", value=matrix.shape, bound="of shape (n, n)")
     require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity for a pair without a bound")
-    return matrix, tuple(names) or given.rows
+    return matrix, given.rows
