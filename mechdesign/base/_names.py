@@ -212,15 +212,7 @@ def opened(value: Any, place: str, dtype: DTypeLike | None = None) -> Named:
 
 
 def with_names(array: NDArray[Any], names: Labels) -> Any:
-    """Return an array whose axes are the secrets with these names, for what takes its names from an array.
-
-    Args:
-        array: The array (n,) or (n, n).
-        names: The names of the secrets in its order; empty if they have none.
-
-    Returns:
-        The array as `Named`.
-    """
+    """Return an array with the names of its rows, and of its columns if it has any, for what takes names from it."""
     return Named(array, names, names if array.ndim > 1 else ()).oriented()
 
 
@@ -350,14 +342,7 @@ def _names(value: Any, place: str) -> tuple[Names, Names, tuple[Any, ...]]:
 
 
 def require_one_index(arrays: Mapping[str, Any]) -> None:
-    """Raise `InputError` for an array whose rows have other names than those of the array before it.
-
-    Args:
-        arrays: The arrays by their paths; arrays whose rows have no names do not count.
-
-    Raises:
-        InputError: The names differ, or their order does.
-    """
+    """Raise `InputError` at the path of an array whose rows have other names than the array with names before it."""
     found = {path: rows for path, each in arrays.items() if (rows := _names(each, path)[0])}
     for (first, rows), (path, others) in pairwise(found.items()):
         if rows != others:
