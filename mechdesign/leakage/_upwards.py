@@ -117,16 +117,24 @@ def carry(
     step = first(budgets[0])
     carried = [step.carried]
     for loss, gap, spent, epsilon in zip(chain, gaps, budgets[:-1], budgets[1:], strict=False):
-        least = step.reached * _NEGLIGIBLE
-        for _ in range(gap - 1):
-            idle = advance(loss, step, spent, 0.0)
-            if (spent == 0 and idle == step) or step.reached < least:
-                # Further steps change nothing, or only lower what is already negligible.
-                break
-            step, spent = idle, 0.0
+        if gap > 1:
+            step, spent = _wait(loss, step, spent, gap - 1)
         step = advance(loss, step, spent, epsilon)
         carried.append(step.carried)
     return carried
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _wait(loss: LossFunction | None, step: Step, spent: Budget, steps: int) -> tuple[Step, Budget]:
+    """Return the last of some steps that spend nothing, and its budget."""
+    least = step.reached * _NEGLIGIBLE
+    for _ in range(steps):
+        idle = advance(loss, step, spent, 0.0)
+        if (spent == 0 and idle == step) or step.reached < least:
+            # Further steps change nothing, or only lower what is already negligible.
+            break
+        step, spent = idle, 0.0
+    return step, spent
 
 
 def total(before: Amount, after: Amount, epsilon: Budget) -> float:

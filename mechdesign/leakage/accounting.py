@@ -30,13 +30,15 @@ from mechdesign.base._locks import (
     require_one_name,
 )
 from mechdesign.certify._exact import exact, exact_text
+from mechdesign.leakage._contents import Contents
 from mechdesign.leakage._correlations import Correlation, functions_of_both
 from mechdesign.leakage._entries import APART, Entry, PolicyTotals, TimeStep, Totals, by_policy, rho_of, totals
-from mechdesign.leakage._judgement import Asked, judge
+from mechdesign.leakage._judgement import Asked, ExcessError, judge
 from mechdesign.leakage._ledger_file import NUMBER, read_ledger, write_ledger
 from mechdesign.leakage._partition import Partition
+from mechdesign.leakage._plans import make_plan
 from mechdesign.leakage._promises import assumptions, promises
-from mechdesign.leakage._series import Contents, Series, as_step, place_of
+from mechdesign.leakage._series import Series, as_step, place_of
 from mechdesign.leakage._upwards import as_float
 
 __all__ = [
@@ -58,6 +60,8 @@ __dir__ = _lazy.listing(__all__)
 
 
 Number = float | int | str | Fraction
+
+_LEAST_ALPHA = Fraction(1, 10**9)
 
 
 class Ledger:
@@ -98,8 +102,8 @@ class Ledger:
     >>> ledger.spend("another histogram", "one person's value", epsilon=0.6)
     Traceback (most recent call last):
     ...
-    mechdesign.errors.BudgetExceededError: another histogram would spend ε = 0.6, but 0.5 of 1 is left; spend less, \
-or give the ledger that the data deserve a larger budget
+    mechdesign.errors.BudgetExceededError: another histogram would spend ε = 0.6, but 0.5 of 1 is left; spend less: \
+the budget of a ledger is a promise, and does not grow
     """
 
     def __init__(
@@ -141,7 +145,7 @@ or give the ledger that the data deserve a larger budget
         return cls(path=path, wait=wait)
 
     def __copy__(self) -> Ledger:
-        return self if self._path is None else _reopen(*self._reopening())
+        return self if self._path is None else _reopen(self._contents, self._path, self._wait)
 
     def __deepcopy__(self, _: dict[int, Any]) -> Ledger:
         return self.__copy__()
@@ -152,11 +156,7 @@ or give the ledger that the data deserve a larger budget
                 "a ledger in memory belongs to one process: it cannot be pickled, since each copy would spend the "
                 "whole budget. Keep it in a file (path=)"
             )
-        return _reopen, self._reopening()
-
-    def _reopening(self) -> tuple[Contents, Path, float]:
-        assert self._path is not None
-        return replace(self._contents, series=None), self._path, self._wait
+        return _reopen, (self._contents, self._path, self._wait)
 
     def __repr__(self) -> str:
         budgets = [
@@ -305,34 +305,44 @@ or give the ledger that the data deserve a larger budget
                 error also reports a ledger in the memory of another process.
             ExportError: The file cannot be written. Nothing is recorded.
         """
-        asked = _as_asked(
-            what, protects, epsilon, rho, part, policy, domain, components, classes, together, step, complete, planned,
-            gap, series,
-        )  # fmt: skip
-        with self._changing():
-            entry = replace(judge(self._contents, asked), number=secrets.token_hex(16))
-            self._keep(replace(self._contents, entries=(*self._contents.entries, entry)))
-            return entry
+        if series is not None and series is not False:
+            raise InputError("series", "is neither False nor None", value=series, bound="False or None")
+        if (epsilon is None) == (rho is None):
+            raise InputError(
+                "epsilon", "and rho are both given or both missing", value=(epsilon, rho), bound="one of the two"
+            )
+        # An exact release costs nothing of either budget; its classes are recorded.
+        number = _not_negative if classes is not None else _positive
+        entry = Entry(
+            _present(),
+            _as_text(what, "what"),
+            _as_text(protects, "protects"),
+            None if epsilon is None else number(epsilon, "epsilon"),
+            None if rho is None else _positive(rho, "rho"),
+            as_part(part),
+            None if policy is None else _as_text(policy, "policy"),
+            domain=None if domain is None else _as_text(domain, "domain"),
+            components=_as_partition(components, "components"),
+            classes=_as_partition(classes, "classes"),
+            together=as_truth(together, "together"),
+            step=None if step is None else as_step(step),
+            series=series,
+            who=_user(),
+        )
+        size = None if complete is None else as_integer(complete, "complete", 1)
+        asked = Asked(entry, size, as_truth(planned, "planned"), as_truth(gap, "gap"))
+        try:
+            if step is not None and self._path is not None and not self._stood:
+                # A ledger without a file has no series: this error makes no file.
+                judge(self._now(), asked)
+            with self._changing():
+                entry = replace(judge(self._contents, asked), number=secrets.token_hex(16))
+                self._keep(replace(self._contents, entries=(*self._contents.entries, entry)))
+                return entry
+        except ExcessError as excess:
+            raise excess.explain() from None
 
-    def check(
-        self,
-        what: str,
-        protects: str,
-        epsilon: Number | None = None,
-        rho: Number | None = None,
-        part: tuple[str, str] | None = None,
-        policy: str | None = None,
-        *,
-        domain: str | None = None,
-        components: Partition | None = None,
-        classes: Partition | None = None,
-        together: bool = False,
-        step: TimeStep | None = None,
-        complete: int | None = None,
-        planned: bool = False,
-        gap: bool = False,
-        series: Literal[False] | None = None,
-    ) -> None:
+    def check(self, what: str, protects: str, *arguments: Any, **keywords: Any) -> None:
         """Raise the errors of `spend` about the budget, the process and earlier releases, but record nothing.
 
         Use this check before a long computation. Another process may spend in the meantime, so only `spend` gives the
@@ -342,33 +352,13 @@ or give the ledger that the data deserve a larger budget
         Args:
             what: Description of the release.
             protects: Description of the neighbouring databases.
-            epsilon: ε in nats, or None.
-            rho: ρ, or None. Exactly one of `epsilon` and `rho` must be given.
-            part: Name of a division of the data, and name of the part that the release uses.
-            policy: Name of the policy, or None.
-            domain: Digest of the domain of `components` and `classes`.
-            components: Components of the policy, or None.
-            classes: Classes of values that an answer without noise distinguishes, or None.
-            together: Allow an exact release in spite of a conflict, as in `spend`.
-            step: Time step of a release of the series, or None.
-            complete: Number of values of a full policy, or None.
-            planned: Whether `epsilon` was read from the plan of the series.
-            gap: Whether time steps may be left out.
-            series: False for a release outside the series.
-
-        Raises:
-            BudgetExceededError: The release exceeds the budget or the planned budget.
-            LeakageExceededError: A release of the series would leak more than α.
-            ExactReleaseError: An exact release would undo the protection of another policy.
-            InputError: An argument is not valid.
-            LedgerError: The file is damaged or removed, or the ledger is in the memory of another process.
+            *arguments: Further arguments of `spend`.
+            **keywords: Keywords of `spend`.
         """
-        asked = _as_asked(
-            what, protects, epsilon, rho, part, policy, domain, components, classes, together, step, complete, planned,
-            gap, series,
-        )  # fmt: skip
         self._require_process()
-        judge(self._now(), asked)
+        trial = Ledger()
+        trial._contents = self._now()
+        trial.spend(what, protects, *arguments, **keywords)
 
     def add_series(
         self,
@@ -395,7 +385,8 @@ or give the ledger that the data deserve a larger budget
                 largest budget without an end (Algorithm 7), ("allocated", 12) for Algorithm 8, a list of budgets, or
                 None. The k-th step that has a release spends at most the k-th budget.
             history: "others" if the correlation was counted from other people, or "own" if it was counted from the
-                people of the series. The bound does not cover what a plan then tells about them.
+                people of the series. The bound does not cover what a plan then tells about them: its computed budgets
+                have four significant digits, while a list is kept as given.
             domain: Digest of the domain of the matrices; by default that of the first entry.
 
         Returns:
@@ -425,7 +416,7 @@ or give the ledger that the data deserve a larger budget
                     "the ledger has entries that a series would not count. Begin a new ledger with what is left of the "
                     "budget"
                 )
-            first = self._contents.made_plan(promise, plan, _present())
+            first = make_plan(self._contents, promise, plan, _present())
             self._keep(replace(self._contents, series=replace(promise, plans=(first,))))
         return LedgerSeries(self)
 
@@ -434,7 +425,7 @@ or give the ledger that the data deserve a larger budget
         with self._changing():
             series = self._contents.series
             assert series is not None
-            new = self._contents.made_plan(series, plan, _present())
+            new = make_plan(self._contents, series, plan, _present())
             self._keep(replace(self._contents, series=replace(series, plans=(*series.plans, new))))
 
     @contextmanager
@@ -623,59 +614,6 @@ class LedgerSeries:
         return self._now[0].largest(as_step(step), as_part(part) or self._part)
 
 
-def _as_asked(
-    what: str,
-    protects: str,
-    epsilon: Number | None,
-    rho: Number | None,
-    part: tuple[str, str] | None,
-    policy: str | None,
-    domain: str | None,
-    components: Partition | None,
-    classes: Partition | None,
-    together: bool,
-    step: TimeStep | None,
-    complete: int | None,
-    planned: bool,
-    gap: bool,
-    series: Literal[False] | None,
-) -> Asked:
-    """Return a release with its cost, the present time and the user; raise `InputError` for an invalid argument."""
-    for name, text in (("what", what), ("protects", protects), ("policy", policy), ("domain", domain)):
-        if text is not None or name in ("what", "protects"):
-            _require_text(text, name)
-    if (epsilon is None) == (rho is None):
-        raise InputError(
-            "epsilon", "and rho are both given or both missing", value=(epsilon, rho), bound="one of the two"
-        )
-    for name, partition in (("components", components), ("classes", classes)):
-        if partition is not None and not isinstance(partition, Partition):
-            raise InputError(name, "is not a Partition", value=type(partition).__name__, bound="a Partition or None")
-    for name, flag in (("together", together), ("planned", planned), ("gap", gap)):
-        as_truth(flag, name)
-    if series is not None and series is not False:
-        raise InputError("series", "is neither False nor None", value=series, bound="False or None")
-    # An exact release costs nothing of either budget; its classes are recorded.
-    number = _not_negative if classes is not None else _positive
-    entry = Entry(
-        _present(),
-        what,
-        protects,
-        None if epsilon is None else number(epsilon, "epsilon"),
-        None if rho is None else _positive(rho, "rho"),
-        as_part(part),
-        policy,
-        domain=domain,
-        components=components,
-        classes=classes,
-        together=together,
-        step=None if step is None else as_step(step),
-        series=series,
-        who=_user(),
-    )
-    return Asked(entry, None if complete is None else as_integer(complete, "complete", 1), planned, gap)
-
-
 def _as_series(alpha: Number, backward: Correlation, forward: Correlation, history: str, domain: str | None) -> Series:
     """Return a series without a plan; raise `InputError` for an invalid argument."""
     if history not in ("others", "own"):
@@ -686,8 +624,10 @@ def _as_series(alpha: Number, backward: Correlation, forward: Correlation, histo
             bound='"others" or "own"',
             remedy="say whether the correlation was counted from other people, or from those of the series",
         )
-    if domain is not None:
-        _require_text(domain, "domain")
+    limit = _positive(alpha, "alpha")
+    if limit < _LEAST_ALPHA:
+        bound = f">= {exact_text(_LEAST_ALPHA)}"
+        raise InputError("alpha", "is too small for a calculation in floats", value=alpha, bound=bound)
     before, after = functions_of_both(backward, forward)
     if not any((*before, *after)):
         raise InputError(
@@ -696,7 +636,8 @@ def _as_series(alpha: Number, backward: Correlation, forward: Correlation, histo
             bound="a matrix in at least one direction",
             remedy="a ledger without a series bounds the releases without a correlation",
         )
-    return Series(_positive(alpha, "alpha"), tuple(before), tuple(after), history, domain)
+    domain = None if domain is None else _as_text(domain, "domain")
+    return Series(limit, tuple(before), tuple(after), history, domain)
 
 
 def _present() -> str:
@@ -714,10 +655,17 @@ def _user() -> str:
         return "unknown"
 
 
-def _require_text(text: object, path: str) -> None:
+def _as_text(text: object, path: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise InputError(path, "must not be empty", value=text, bound="a text that is not empty")
     _require_characters(text, path)
+    return text
+
+
+def _as_partition(partition: object, path: str) -> Partition | None:
+    if not isinstance(partition, Partition | None):
+        raise InputError(path, "is not a Partition", value=type(partition).__name__, bound="a Partition or None")
+    return partition
 
 
 def as_part(part: object) -> tuple[str, str] | None:
@@ -763,8 +711,8 @@ def _reopen(contents: Contents, path: Path, wait: float) -> Ledger:
 
 
 def _require_grown(path: Path, known: Contents, found: Contents) -> None:
-    if found.entries[: len(known.entries)] != known.entries:
-        raise LedgerError(f"{path} no longer holds the earlier entries. Restore a copy")
+    if not found.continues(known):
+        raise LedgerError(f"{path} no longer holds the earlier entries and the series. Restore a copy")
 
 
 def require_folder(path: Path) -> None:
