@@ -153,8 +153,8 @@ def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budg
     A step with a release has nothing left under the new plan. --steps 9 gives 9 more steps, next to each other, the
     largest equal budget under which no leakage exceeds α.
     """
-    if none is None and (steps, kind, budgets) == (None, None, None):
-        raise click.UsageError("give --steps, --plan, --budgets or none")
+    if (none is None) == ((steps, kind, budgets) == (None, None, None)):
+        raise click.UsageError("give either none, or --steps, --plan or --budgets")
     from mechdesign.leakage.accounting import Ledger
 
     found = Ledger.existing(path, wait).series

@@ -19,6 +19,7 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import (
     example_for,
     example_option,
+    naming_options,
     read_specification,
 )
 from mechdesign.cli._console import (
@@ -154,7 +155,7 @@ def release(
                 given, seed, (*(f"trace: {note}" for note in steps.notes), *([ADD_UP] if second else []))
             )
             ledger = None if seeded else _open_ledger(given, ledger_file, wait, directory)
-            with promising("keeping the steps released so far"):
+            with promising("keeping the steps released so far"), naming_options({"step|series": "--no-series"}):
                 found = given.release(
                     trace, seed=seed, ledger=ledger, progress=live, keep=folders.keep, own_history=own_history,
                     series=series,

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from mechdesign.base._check import as_path
-from mechdesign.base._errors import BudgetExceededError, InputError, SpecificationError
+from mechdesign.base._errors import BudgetExceededError, InputError, SpecificationError, withholding_values
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
 from mechdesign.certify._texts import require_plain, require_plain_texts
@@ -25,6 +25,7 @@ from mechdesign.data.matrices import match_names, read_dense
 from mechdesign.data.table import Table as DataTable
 from mechdesign.data.table import read_table
 from mechdesign.leakage._entries import TimeStep
+from mechdesign.leakage._series import read_step
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.model._grammar import FilesTable, MatrixFile, Table, says
@@ -499,9 +500,10 @@ def _keys_of(table: BaseReleaseTable) -> dict[str, str]:
 
 def _require_step(table: DataTable, column: str, step: TimeStep) -> None:
     """Raise `InputError` for the first row of another time step."""
-    for row, text in enumerate(table.texts(column)):
-        if text.strip() != str(step):
-            raise InputError(table.where(row, column), "is of another step", bound=f"the step of --step, {step}")
+    with withholding_values():
+        for row, text in enumerate(table.texts(column)):
+            if text != str(step) and read_step(text, where := table.where(row, column)) != step:
+                raise InputError(where, "is of another step than the release", bound=str(step))
 
 
 def people_of(table: DataTable, column: str) -> list[str]:

@@ -19,6 +19,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._atomic import replacing, write_file
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import InputError, ReportError
+from mechdesign.base._files import read_regular
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._texts import csv_text, from_cell
 from mechdesign.synthesis._folders import NO_FILES, Files, check_folder, make_second_release_error, prepare_files
@@ -54,8 +55,8 @@ def load(folder: str | os.PathLike[str]) -> Release:
     """
     folder = Path(as_path(folder, "folder"))
     try:
-        header = msgspec.json.decode((folder / HEADER).read_bytes(), type=Header)
-        rows = (folder / ANSWERS).read_bytes()
+        header = msgspec.json.decode(read_regular(folder / HEADER), type=Header)
+        rows = read_regular(folder / ANSWERS)
     except (OSError, msgspec.MsgspecError, RecursionError) as error:
         raise _make_damage_error(folder, str(error)) from error
     if header.version != VERSION:
@@ -223,7 +224,7 @@ def holds_release(folder: Path) -> bool:
 
 def _is_rehearsal(folder: Path) -> bool:
     try:
-        document = json.loads((folder / HEADER).read_bytes())
+        document = json.loads(read_regular(folder / HEADER))
     except (OSError, ValueError, RecursionError):
         # The run did not finish, but its answers may already have been read.
         return False

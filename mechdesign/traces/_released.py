@@ -32,6 +32,7 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._atomic import replacing, write_file
 from mechdesign.base._errors import ReportError
+from mechdesign.base._files import read_regular
 from mechdesign.base._values import cached_property
 from mechdesign.base._version import __version__
 from mechdesign.certify._exact import exact_text
@@ -221,7 +222,7 @@ def holds_release(folder: Path) -> bool:
 
 def _is_rehearsal(folder: Path) -> bool:
     try:
-        document = json.loads((folder / MANIFEST).read_bytes())
+        document = json.loads(read_regular(folder / MANIFEST))
     except (OSError, ValueError, RecursionError):
         # The run is unfinished, and somebody may have seen its outputs.
         return False

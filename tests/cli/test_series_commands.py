@@ -151,6 +151,9 @@ def test_plans_are_replaced_by_a_command() -> None:
     assert_wrong_usage(
         {
             "ledger plan l.json": "--steps",
+            "ledger plan l.json none --steps 9": "either none",
+            "ledger plan l.json none --plan constant": "either none",
+            "ledger plan l.json none --budgets b.csv": "either none",
             "ledger plan l.json --plan constant --steps 3": "--steps",
             "ledger plan l.json --plan allocated": "--steps",
             "ledger plan l.json --budgets b.csv --steps 3": "--budgets",
@@ -169,6 +172,62 @@ def test_plans_are_replaced_by_a_command() -> None:
     assert "2 ×" in said
     said = flat(well(*f"{kept} --forward flows/forward.csv --backward none --history others".split()).stderr)
     assert "does not know the backward" in said
+
+
+def test_the_plan_of_the_ledger_of_the_option_is_read() -> None:
+    a_series("--steps", "12", "--history", "others")
+    planned = f"{float(md.Ledger(path='l.json').series.planned(1)):.6g}"
+    begin_ledger("plain.json", 2)
+    for name, ledger in (("none", ""), ("plain", 'ledger.path = "plain.json"')):
+        Path(f"{name}.toml").write_text(SPECIFICATION.replace('ledger = { path = "l.json" }', ledger))
+        before = Path("l.json").read_bytes()
+        chosen = ("--ledger", "l.json", "--step", "2025-01")
+        assert planned in well("table", "plan", f"{name}.toml", *chosen).stdout
+        said = well("table", f"{name}.toml", "1.csv", *chosen, "--seed", "1", "-o", f"seeded-{name}", "--no-report")
+        assert planned in said.stdout
+        assert Path("l.json").read_bytes() == before
+    well("table", "plain.toml", "1.csv", *chosen, "-o", "r1", "--no-report")
+    assert list(md.Ledger(path="l.json").series.steps) == ["2025-01"]
+    assert not md.Ledger(path="plain.json").entries
+    Path("part.toml").write_text(SPECIFICATION.replace('"l.json"', '"plain.json", division = "clinics", part = "a"'))
+    well("table", "part.toml", "2.csv", "--ledger", "l.json", "--step", "2025-02", "-o", "r2", "--no-report")
+    assert md.Ledger(path="l.json").entries[-1].part == ("clinics", "a")
+    assert_wrong_usage(
+        {
+            "table plan s.toml --step 2025-03 --ledger plain.json": "no ledger has a series",
+            "table s.toml 1.csv --step 2025-03 --ledger nowhere.json --seed 1 -o x": "ledger new",
+            "table plan s.toml --step 2025-03 --ledger nowhere.json": "ledger new",
+        }
+    )
+
+
+def test_steps_of_a_file_are_compared_as_steps() -> None:
+    a_series("--steps", "12", "--history", "others")
+    rows = Path("1.csv").read_text()
+    for name, step in (("zero", "01"), ("plain", "1"), ("spaces", " 1 "), ("other", "2"), ("word", "one")):
+        Path(f"{name}.csv").write_text(rows.replace("2025-01", step))
+    assert_wrong_usage(
+        {
+            "table s.toml other.csv --step 01 -o x": "column month: is of another step than the release; must be 1",
+            "table s.toml word.csv --step 01 -o x": "line 2, column month: is not a time step",
+        }
+    )
+    for number, name in enumerate(("zero", "plain", "spaces")):
+        well("table", "s.toml", f"{name}.csv", "--step", "01", "-o", name, "--seed", str(number), "--no-report")
+
+
+def test_errors_name_the_option() -> None:
+    a_series("--steps", "12", "--history", "others")
+    well("table", "s.toml", "1.csv", "--step", "2025-01", "-o", "r1", "--no-report")
+    Path("stated.toml").write_text(SPECIFICATION.replace('"planned"', "0.05"))
+    assert_wrong_usage(
+        {
+            "table stated.toml nowhere.csv -o x": "error: --step: is missing",
+            "table s.toml nowhere.csv --step 2025-04 -o x": "error: --step: leaves out steps (2)",
+            "table s.toml nowhere.csv --step 4 -o x": "error: --step: is of another kind",
+            "table s.toml nowhere.csv --step x -o x": "--step: is not a time step",
+        }
+    )
 
 
 def release(month: int, *options: str, folder: str = "") -> None:
@@ -273,7 +332,9 @@ def test_wrong_input_is_refused_before_data_are_read() -> None:
             f"table plain.toml {there}": "no ledger has a series",
             f"table missing.toml {there}": "no ledger has a series",
             f"table stated.toml {there}": "the ledger has no series",
-            f"table s.toml {there} --no-series": "but a step is given",
+            f"table s.toml {there} --no-series": "outside the series has no step",
+            "table nowhere.toml nowhere.csv --no-series --gap": "outside the series has no step",
+            "table nowhere.toml nowhere.csv --gap": "give --step with --gap",
             "table s.toml nowhere.csv -o x": "no step is given",
             "table above.toml nowhere.csv -o x": "--no-series",
             "table s.toml 1.csv --seed 1 -o x": "no step is given",
