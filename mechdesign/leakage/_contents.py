@@ -48,14 +48,20 @@ class Contents:
         anew = now is not None and not known.steps
         return (kept or anew) and self.entries[: len(known.entries)] == known.entries
 
+    @property
+    def turns(self) -> dict[TimeStep, int]:
+        """The turn of each time step that has one under the plan."""
+        assert self.series is not None
+        found = self.entries[self.series.plan.since :]
+        return {entry.step: entry.turn for entry in found if entry.step is not None and entry.turn is not None}
+
     def turn_of(self, step: TimeStep) -> int | None:
         """Return the turn of a time step under the plan, or None if it spent something before the plan was made."""
         assert self.series is not None
         since = self.series.plan.since
         if any(entry.step == step and entry.epsilon for entry in self.entries[:since]):
             return None
-        turns = {entry.step: entry.turn for entry in self.entries[since:] if entry.turn is not None}
-        return turns.get(step, len(turns))
+        return self.turns.get(step, len(self.turns))
 
     def planned(self, step: TimeStep, part: tuple[str, str] | None) -> Fraction | None:
         """Return what is left of the planned budget of a time step for a part; None without a plan."""

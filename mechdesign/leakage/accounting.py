@@ -585,6 +585,11 @@ class LedgerSeries:
         return self._now[1].plan.budgets
 
     @property
+    def used(self) -> int:
+        """The number of planned budgets that time steps have used since the plan was made."""
+        return len(self._now[0].turns)
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """Sentences about what the limit α assumes."""
         return assumptions(self._now[1])

@@ -125,7 +125,7 @@ def test_a_month_is_released_by_one_command() -> None:
     assert "outside the series" in said
     assert [entry.series for entry in md.Ledger(path="l.json").entries] == [None, None, None, False]
     shown = well("ledger", "show", "l.json").stdout
-    for said in ("α = 1", "2025-03", "12 ×"):
+    for said in ("α = 1", "2025-03", "9 ×", "3 of 12 budgets are used"):
         assert said in shown
     well("ledger", "check", "l.json", "r1", "r2", "r3", "r4")
 
@@ -199,6 +199,65 @@ def test_the_plan_of_the_ledger_of_the_option_is_read() -> None:
             "table plan s.toml --step 2025-03 --ledger nowhere.json": "ledger new",
         }
     )
+
+
+def test_the_values_of_a_series_are_those_of_a_chain_of_a_table_or_of_the_first_release() -> None:
+    note = "the first release determines the values of the series"
+    begin_ledger("l.json", 2)
+    well("chain", "s.toml", "all.csv", "-o", "flows")
+    series = "ledger series l.json --alpha 1 --steps 12 --history others"
+    matrices = "--backward flows/backward.csv --forward flows/forward.csv"
+    assert note not in flat(well(*series.split(), "--chain", "flows").stderr)
+    assert note in flat(well(*series.split(), *matrices.split()).stderr)
+    # A chain of places names no values of a table.
+    Path("places.toml").write_text(
+        'domain = { points = [[0, 0], [1, 0], [2, 0]] }\nprior.uniform = true\ncost.distance = "euclidean"\n'
+        'privacy = [{ kind = "graph", epsilon = 1, complete = true }]\n'
+        'release = { transition = { path = "flows/forward.csv" }, history = "others" }\n'
+    )
+    well("chain", "places.toml", "-o", "places")
+    assert note in flat(well(*series.split(), "--chain", "places").stderr)
+    well("table", "s.toml", "1.csv", "--step", "2025-01", "-o", "r1", "--no-report")
+    Path("order.toml").write_text(SPECIFICATION.replace('"employed", "unemployed"', '"unemployed", "employed"'))
+    assert_wrong_usage({"table order.toml 2.csv --step 2025-02 -o x": "the values of the chain in their order"})
+
+
+def test_a_ledger_with_a_series_shows_entries_and_what_is_left() -> None:
+    a_series("--steps", "12", "--history", "others")
+    ledger = md.Ledger(path="l.json")
+    kept = {"complete": 3, "domain": json.loads(Path("flows/domain.json").read_text())["domain"]}
+    shown = well("ledger", "show", "l.json").stdout
+    assert "plan      ε = 12 ×" in shown
+    assert "α/T" in shown
+    assert "next" not in shown
+    ledger.spend("a count", "b", epsilon=ledger.series.planned("2025-11"), step="2025-11", planned=True, **kept)
+    for part in ("north", "south"):
+        ledger.spend("a count", "b", epsilon="0.05", part=("clinics", part), step="2025-12", **kept)
+    ledger.spend("ages", "b", epsilon="0.001", series=False)
+    rows = [line.split() for line in well("ledger", "show", "l.json").stdout.splitlines()]
+    leakage = ledger.series.leakage
+    today, who = ledger.entries[0].when[:10], ledger.entries[0].who
+    for step, row in {
+        "2025-11": ["1", f"{float(ledger.entries[0].epsilon):.4g}", today, who, "a", "count"],
+        "2025-12": ["2", "0.05", today, who, "a", "count,", "clinics:", "south"],
+    }.items():
+        found = next(each for each in reversed(rows) if each and each[0] == step)
+        assert 0 <= float(found.pop(3)) - leakage[step] < 1e-3
+        assert found == [step, *row]
+    assert ["none", "0.001", today, who, "ages"] in rows
+    assert "10 × 0.1" in (said := flat(well("ledger", "show", "l.json").stdout))
+    assert "; 2 of 12 budgets are used" in said
+    # The last month of a year is followed by the first one of the next year.
+    most = ledger.series.largest("2026-01")
+    assert 0 <= most - Fraction(said.partition("next step 2026-01 may spend at most ε = ")[2].split()[0]) < 1e-4
+    ledger.series.plan = [0.01]
+    ledger.spend("a count", "b", epsilon="0.01", step="2026-01", **kept)
+    assert "nothing is left; 1 of 1 budgets" in (said := flat(well("ledger", "show", "l.json").stdout))
+    assert "step 2026-02 may spend at most ε = 0" in said
+    mixed = md.Ledger(rho=1, path="rho.json")
+    mixed.add_series(alpha=1, backward=None, forward=[[1, 0], [0, 1]], history="others")
+    mixed.spend("ages", "b", rho="0.001", series=False)
+    assert "ρ = 0.001" in well("ledger", "show", "rho.json").stdout.splitlines()[-1]
 
 
 def test_steps_of_a_file_are_compared_as_steps() -> None:
