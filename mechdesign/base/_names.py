@@ -211,9 +211,16 @@ def opened(value: Any, place: str, dtype: DTypeLike | None = None) -> Named:
     return found
 
 
-def with_names(array: NDArray[Any], names: Labels) -> Any:
-    """Return an array with the names of its rows, and of its columns if it has any, for what takes names from it."""
-    return Named(array, names, names if array.ndim > 1 else ()).oriented()
+def settled(value: Any, place: str, names: Names = ()) -> Named:
+    """Return a value as `Named.settled` does, with `names` if it has none; raise `InputError` if it has others."""
+    found = opened(value, place).settled(place)
+    if not names:
+        return found
+    made = Named(found.values, names, names if found.values.ndim > 1 else ()).oriented().settled(place)
+    if made.rows != tuple(names) or not (_are_counted(found.rows) or found.rows == made.rows):
+        bound = "texts, in the order of an array without names, or the names of the array"
+        raise InputError("names", f"do not fit {place}", value=names[0], bound=bound)
+    return made
 
 
 def order_of(found: Labels, labels: Labels, place: str) -> NDArray[np.int64] | None:

@@ -16,7 +16,7 @@ from mechdesign.base._arrays import (
 )
 from mechdesign.base._check import as_integer, as_list, as_smoothing, rename_path
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, Names, opened, order_of, with_names
+from mechdesign.base._names import Labels, Named, Names, order_of, settled
 from mechdesign.model._components import label_components
 from mechdesign.model._open_chain import Ends, OpenChain, as_ends, as_rows
 from mechdesign.model._prior import Prior, as_prior
@@ -44,11 +44,11 @@ class MarkovChain:
     matrix: Floats
     smoothing: float = field(default=0.0, kw_only=True)
     counts: Floats | None = field(default=None, kw_only=True)
-    names: Names = field(default=(), init=False)
+    names: Names = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         """Check that rows are distributions and counts have the same shape, and freeze both."""
-        given = opened(self.matrix, "matrix").settled("matrix")
+        given = settled(self.matrix, "matrix", self.names)
         matrix = as_rows(given.values)
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "names", given.rows)
@@ -75,7 +75,7 @@ class MarkovChain:
         """
         if not self.smoothing or self.counts is None:
             return self
-        return MarkovChain.from_counts(with_names(self.counts, self.names), ends="stay")
+        return MarkovChain.from_counts(Named(self.counts, self.names, self.names), ends="stay")
 
     @property
     def size(self) -> int:
@@ -103,7 +103,7 @@ class MarkovChain:
             return self
         where = np.ix_(order, order)
         counts = None if self.counts is None else self.counts[where]
-        return MarkovChain(with_names(self.matrix[where], labels), smoothing=self.smoothing, counts=counts)
+        return MarkovChain(self.matrix[where], smoothing=self.smoothing, counts=counts, names=tuple(labels))
 
     def at(self, step: int) -> MarkovChain:
         """Return the chain for the step from time `step` to `step` + 1, which is always this chain.
@@ -175,12 +175,12 @@ class MarkovChain:
         """
         smoothing = as_smoothing(smoothing, "smoothing")
         ends = as_ends(ends)
-        given = opened(counts, "counts").settled("counts")
+        given = settled(counts, "counts")
         counts = as_nonnegative(given.values, "counts", 2)
         n = len(counts)
         never_left = np.flatnonzero(counts.sum(axis=1) == 0)
         if never_left.size == 0 or smoothing:
-            return cls(with_names(_add_smoothing(counts, smoothing), given.rows), smoothing=smoothing, counts=counts)
+            return cls(_add_smoothing(counts, smoothing), smoothing=smoothing, counts=counts, names=given.rows)
         if ends == "any":
             raise InputError(
                 "traces",
@@ -190,7 +190,7 @@ class MarkovChain:
             )
         stay = counts.copy()
         stay[never_left, never_left] = 1.0
-        return cls(with_names(_add_smoothing(stay, smoothing), given.rows), counts=counts)
+        return cls(_add_smoothing(stay, smoothing), counts=counts, names=given.rows)
 
     def reverse(self, initial: Prior | ArrayLike) -> MarkovChain:
         """Return the backward chain: the probability of the previous state given the current state, by Bayes' rule.
@@ -221,9 +221,9 @@ class MarkovChain:
                 remedy="leave the state out, or give an initial distribution from which it is reached",
             )
         if self.counts is None:
-            return MarkovChain(with_names(reversed_rows(joint), self.names))
+            return MarkovChain(reversed_rows(joint), names=self.names)
         seen = (prior.probabilities[:, None] * self.unsmoothed().matrix).T
-        return MarkovChain(with_names(reversed_rows(joint), self.names), smoothing=self.smoothing, counts=seen)
+        return MarkovChain(reversed_rows(joint), smoothing=self.smoothing, counts=seen, names=self.names)
 
     def stationary(self) -> Prior:
         """Return the stationary distribution π = πP, in which transient states have probability zero.
@@ -254,7 +254,7 @@ class MarkovChain:
         states = np.flatnonzero(member == closed[0])
         probabilities = np.zeros(self.size)
         probabilities[states] = _eliminate(self.matrix[np.ix_(states, states)])
-        return Prior(with_names(probabilities, self.names))
+        return Prior(probabilities, names=self.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,9 +434,7 @@ def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain
         return MarkovChain(_add_smoothing(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
     chain = as_chain(matrix)
     smoothing = chain.smoothing if chain.counts is None or not s else max(s, chain.smoothing)
-    return MarkovChain(
-        with_names(_add_smoothing(chain.matrix, s), chain.names), smoothing=smoothing, counts=chain.counts
-    )
+    return MarkovChain(_add_smoothing(chain.matrix, s), smoothing=smoothing, counts=chain.counts, names=chain.names)
 
 
 def _add_smoothing(weights: Floats, smoothing: float) -> Floats:

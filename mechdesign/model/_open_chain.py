@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_nonnegative
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Names, opened
+from mechdesign.base._names import Names, settled
 
 Ends = Literal["any", "stay"]
 
@@ -41,11 +41,11 @@ class OpenChain:
     """
 
     matrix: Floats
-    names: Names = field(default=(), init=False)
+    names: Names = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         """Check the known rows, and freeze the matrix."""
-        given = opened(self.matrix, "matrix").settled("matrix")
+        given = settled(self.matrix, "matrix", self.names)
         object.__setattr__(self, "matrix", as_rows(given.values, unknown=True))
         object.__setattr__(self, "names", given.rows)
 

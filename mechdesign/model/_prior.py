@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from mechdesign.base._arrays import Floats, Integers, as_distribution, as_floats, as_indices, require
 from mechdesign.base._check import LARGEST_COUNT, as_generator, as_integer, as_smoothing, rename_path
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, Names, opened, order_of, unless_numbers, with_names
+from mechdesign.base._names import Labels, Named, Names, order_of, settled, unless_numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,11 +31,11 @@ class Prior:
     """
 
     probabilities: Floats
-    names: Names = field(default=(), init=False)
+    names: Names = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         """Check that the probabilities form a distribution, and make them read-only."""
-        given = opened(self.probabilities, "prior").settled("prior")
+        given = settled(self.probabilities, "prior", self.names)
         remedy = "divide it by its sum, or build a prior from counts with Prior.from_counts"
         probabilities = as_distribution(given.values, "prior", remedy)
         object.__setattr__(self, "probabilities", probabilities)
@@ -91,7 +91,7 @@ class Prior:
         >>> Prior.from_counts([1, 3]).probabilities.tolist()
         [0.25, 0.75]
         """
-        given = opened(counts, "counts").settled("counts")
+        given = settled(counts, "counts")
         array = as_floats(given.values, "counts", "(n,)")
         if array.size == 0:
             raise InputError("counts", "is empty", bound="at least one count")
@@ -105,7 +105,7 @@ class Prior:
                 bound="at least one positive count",
                 remedy="give a positive count, or a positive smoothing",
             )
-        return cls(with_names(smoothed / total, given.rows))
+        return cls(smoothed / total, names=given.rows)
 
     @classmethod
     def from_cells(cls, cells: ArrayLike, n: int, smoothing: float = 0.0) -> Prior:
@@ -148,14 +148,14 @@ class Prior:
         >>> [len(prior) for prior in Prior.bootstrap([5, 3, 2], samples=2, rng=1)]
         [3, 3]
         """
-        given = opened(counts, "counts").settled("counts")
+        given = settled(counts, "counts")
         array = as_floats(given.values, "counts", "(n,)")
         whole = (array >= 0) & (array == np.floor(array)) & (array <= 2**62 / max(array.size, 1))
         require(whole, array, "counts", "a whole number >= 0")
         shares = cls.from_counts(array).probabilities
         generator, size = as_generator(rng), int(array.sum())
         drawn = generator.multinomial(size, shares / shares.sum(), size=as_integer(samples, "samples", 1))
-        return tuple(cls.from_counts(with_names(each, given.rows), smoothing) for each in drawn)
+        return tuple(cls.from_counts(Named(each, given.rows), smoothing) for each in drawn)
 
 
 def as_prior(
@@ -175,7 +175,7 @@ def as_prior(
     Raises:
         InputError: The probabilities are no distribution over the secrets, or their names are not the labels.
 
-    >>> as_prior(with_names(np.array([0.25, 0.75]), ["work", "home"]), labels=["home", "work"]).probabilities.tolist()
+    >>> as_prior(Named([0.25, 0.75], ["work", "home"]), labels=["home", "work"]).probabilities.tolist()
     [0.75, 0.25]
     """
     try:
@@ -185,4 +185,4 @@ def as_prior(
     if size not in (None, len(prior)):
         raise InputError(path, "has the wrong length", value=len(prior), bound=f"{size} probabilities")
     order = None if labels is None else order_of(prior.names, labels, path)
-    return prior if order is None else Prior(with_names(prior.probabilities[order], unless_numbers(labels or ())))
+    return prior if order is None else Prior(prior.probabilities[order], names=unless_numbers(labels or ()))

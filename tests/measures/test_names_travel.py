@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -427,13 +428,24 @@ def test_names_of_a_chain_follow_it() -> None:
     assert chain.stationary().names == SORTED
 
 
-def test_names_come_from_the_array_only() -> None:
-    """Names beside an array, which were never compared with it, might be too few or in another order."""
-    for make in (md.Prior, md.MarkovChain, md.leakage.OpenChain, partial(md.MetricPrivacy, 1)):
-        with pytest.raises(TypeError, match="names"):
-            make(WEIGHTS, names=NAMES)  # type: ignore[call-arg]
+def test_names_beside_an_array_are_its_names() -> None:
+    """They travel with `dataclasses.replace`, and are neither too few nor those of another order."""
+    values = {"prior": WEIGHTS, "chain": CHAIN, "distance": APART, "floor": APART}
+    makes: dict[str, Callable[..., Any]] = {
+        "prior": md.Prior, "chain": md.MarkovChain, "distance": partial(md.MetricPrivacy, 1),
+        "floor": partial(md.ThresholdPrivacy, 1, radius=2),
+    }  # fmt: skip
+    wrong: dict[str, Callable[[], object]] = {}
+    for name, make in makes.items():
+        plain = values[name]
+        frame = Frame(plain[ORDER], SORTED) if plain.ndim == 1 else framed(plain, True, True)
+        assert (make(plain, names=NAMES).names, make(frame, names=SORTED).names) == (NAMES, SORTED)
+        for other in (NAMES[:3], (2, 0, 1, 3), (7, 8, 9, 10), ("home",) * 4):
+            wrong[f"{name}: {other}"] = lambda make=make, plain=plain, other=other: make(plain, names=other)
+        wrong[f"{name}: another order"] = lambda make=make, frame=frame: make(frame, names=NAMES)
+    assert_refused(Mistake(name, make, error=InputError) for name, make in wrong.items())
     counts = Frame(CHAIN[np.ix_(ORDER, ORDER)], SORTED, SORTED)
-    found = md.MarkovChain(Frame(CHAIN, NAMES, NAMES), counts=counts)
+    found = replace(md.MarkovChain(Frame(CHAIN, NAMES, NAMES), counts=counts), smoothing=1.0)
     assert same(found.counts, CHAIN)
     assert found.reverse(WEIGHTS).names == found.stationary().names == found.unsmoothed().names == NAMES
 

@@ -38,6 +38,7 @@ class MetricPrivacy(Requirement):
         epsilon: ε in nats per unit of distance, > 0.
         distance: Distances d >= 0, float64 of shape (n, n), which are used exactly. An infinite distance means that the
             requirement does not bound the pair.
+        names: The names of the secrets, in the order of the distances; by default, those of a frame of distances.
 
     Raises:
         InputError: ε is not positive, or the matrix is not square or has negative entries.
@@ -51,9 +52,9 @@ class MetricPrivacy(Requirement):
     distance: Floats
     names: Names = ()
 
-    def __init__(self, epsilon: Number, distance: ArrayLike) -> None:
+    def __init__(self, epsilon: Number, distance: ArrayLike, *, names: Names = ()) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        found, names = square(distance)
+        found, names = square(distance, names)
         object.__setattr__(self, "distance", found)
         object.__setattr__(self, "names", names)
         distances.check_metric(self.distance, "distance")

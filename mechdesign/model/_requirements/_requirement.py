@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import Floats, Integers, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_list, rename_path, require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, Names, labels_of, opened, order_of
+from mechdesign.base._names import Labels, Names, labels_of, order_of, settled
 from mechdesign.base._values import cached_property
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._stated import Stated
@@ -270,12 +270,12 @@ def with_fields(requirement: _R, **changes: object) -> _R:
     return made
 
 
-def square(values: ArrayLike) -> tuple[Floats, Names]:
+def square(values: ArrayLike, names: Names) -> tuple[Floats, Names]:
     """Return distances (n, n) as read-only float64, and the names of the secrets, which distances may have.
 
     Raises `InputError` if they are negative or not square, or if rows and columns have different names.
     """
-    given = opened(values, "distance").settled("distance")
+    given = settled(values, "distance", names)
     matrix = as_floats(given.values, "distance", "(n, n)")
     if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise InputError("distance", "is not square", value=matrix.shape, bound="of shape (n, n)")

@@ -34,6 +34,7 @@ class ThresholdPrivacy(Requirement):
             requirement does not bound the pair.
         radius: The exact radius, > 0.
         margin: A bound on the rounding errors of distances between computed coordinates; see `distances.margin`.
+        names: The names of the secrets, in the order of the distances; by default, those of a frame of distances.
 
     Raises:
         InputError: ε or the radius is not positive, or the matrix is not square or has negative entries.
@@ -48,10 +49,12 @@ class ThresholdPrivacy(Requirement):
     radius: Fraction
     names: Names = ()
 
-    def __init__(self, epsilon: Number, distance: ArrayLike, radius: Number, margin: float = 0.0) -> None:
+    def __init__(
+        self, epsilon: Number, distance: ArrayLike, radius: Number, margin: float = 0.0, *, names: Names = ()
+    ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "radius", positive(radius, "radius"))
-        given, names = square(distance)
+        given, names = square(distance, names)
         distances.check_metric(given, "distance")
         distances.warn_of_radius(self.radius, float(given[np.isfinite(given)].max(initial=0.0)))
         object.__setattr__(self, "distance", distances.down_to(given, self.radius, margin))
