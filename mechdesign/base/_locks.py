@@ -183,8 +183,7 @@ def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
         raise LockError(f"{file} {why}; nothing was recorded. {remedy}") from error
     try:
         with contextlib.suppress(OSError):
-            # An older lock may have another mode; only its owner can change it. A folder that is closed for a while
-            # must not close the lock for the group.
+            # An older lock may have another mode. A folder that is closed for a while keeps the mode.
             if os.access(file.parent, os.W_OK):
                 file.chmod(mode)
         yield

@@ -28,13 +28,12 @@ from mechdesign.cli._correlations import losses, warnings_once
 from mechdesign.data.matrices import Declared
 
 if TYPE_CHECKING:
-    from mechdesign.leakage._entries import TimeStep
     from mechdesign.leakage.accounting import Ledger, LedgerSeries
 
 _FILE = click.Path(path_type=Path)
 # A budget below this share of α is useless.
 _LITTLE = Fraction(1, 1000)
-# Number of steps and of budgets that are shown.
+# Number of budgets that are shown.
 _STEPS = 40
 
 
@@ -217,10 +216,12 @@ def _show_series(series: LedgerSeries) -> None:
 
 def _show_entries(opened: Ledger, series: LedgerSeries) -> None:
     """Show the entries in the order of time, with the leakage of each step, and what the next step may spend."""
+    import numpy as np
+
     order, leakage = list(series.steps), series.leakage
     entries = sorted(opened.entries, key=lambda entry: order.index(entry.step) if entry.step is not None else -1)
     shown = table("step", "turn", "ε", "leakage", "date", "who", "what", numbers=("turn", "ε", "leakage"))
-    for entry in entries[-_STEPS:]:
+    for entry in entries:
         turn = "" if entry.turn is None else str(entry.turn + 1)
         cost = f"ρ = {number(float(entry.rho or 0))}" if entry.epsilon is None else number(float(entry.epsilon))
         leaks = "" if entry.step is None else at_most(leakage[entry.step])
@@ -228,19 +229,9 @@ def _show_entries(opened: Ledger, series: LedgerSeries) -> None:
         shown.add_row(str(entry.step or "none"), turn, cost, leaks, entry.when[:10], entry.who or "", what)
     if entries:
         output().print(shown)
-        if len(entries) > _STEPS:
-            output().print(f"and {len(entries) - _STEPS} earlier entries")
     if order:
-        following = _step_after(order[-1])
+        following = order[-1] + 1 if isinstance(order[-1], int) else str(np.datetime64(order[-1], "M") + 1)
         output().print(f"next      step {following} may spend at most ε = {at_least(float(series.largest(following)))}")
-
-
-def _step_after(step: TimeStep) -> TimeStep:
-    """Return the time step after another one."""
-    if isinstance(step, int):
-        return step + 1
-    year, month = map(int, step.split("-"))
-    return f"{year + month // 12:04}-{month % 12 + 1:02}"
 
 
 @ledger.command()

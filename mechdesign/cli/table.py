@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
+from msgspec import structs
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import ExportError, ReportError
@@ -56,17 +56,14 @@ def _as_step(_: click.Context, __: click.Parameter, text: str | None) -> TimeSte
     return None if text is None else read_step(text, "--step")
 
 
-def _series_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that place a release in the series of a ledger."""
-    step = click.option(
-        "--step", metavar="STEP", callback=_as_step,
-        help="Time step of a release of the ledger's series: an integer, or a month such as 2026-11.",
-    )  # fmt: skip
-    ledger = click.option(
-        "--ledger", "ledger_file", metavar="FILE", type=_FILE,
-        help="Take this ledger instead of the ledger in [ledger]. Create it with `mechdesign ledger new`.",
-    )  # fmt: skip
-    return step(ledger(command))
+step_option = click.option(
+    "--step", metavar="STEP", callback=_as_step,
+    help="Time step of a release of the ledger's series: an integer, or a month such as 2026-11.",
+)  # fmt: skip
+ledger_option = click.option(
+    "--ledger", "ledger_file", metavar="FILE", type=_FILE,
+    help="Take this ledger instead of the ledger in [ledger]. Create it with `mechdesign ledger new`.",
+)  # fmt: skip
 
 
 class _ReleaseUnlessNamed(click.Group):
@@ -100,6 +97,7 @@ def release_tables() -> None:
     "-o", "--output", "folder", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
     help="Folder of the files that may be published.",
 )  # fmt: skip
+@ledger_option
 @wait_option
 @click.option("--report/--no-report", default=True, help="Also write report.html.")
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same answers every time.")
@@ -110,7 +108,7 @@ def release_tables() -> None:
     help="Allow a release that answers exactly what the policy of another release in the ledger protects, or the "
     "reverse; the ledger records it.",
 )  # fmt: skip
-@_series_options
+@step_option
 @click.option("--gap", is_flag=True, help="Steps between --step and the others were left out: nothing was released.")
 @no_series_option
 def release(
@@ -143,10 +141,10 @@ def release(
     If the ledger has a series, --step states the time step, and epsilon = "planned" is what its plan leaves.
     """
     started = time.perf_counter()
-    if series is False and (step is not None or gap):
-        raise click.UsageError("give --no-series, or --step (and --gap): a release outside the series has no step")
-    if gap and step is None:
-        raise click.UsageError("give --step with --gap: the step after the steps that were left out")
+    if (gap and step is None) or (series is False and step is not None):
+        raise click.UsageError(
+            "--gap needs --step; --no-series excludes it, since nothing outside the series has a step"
+        )
     given = _read_specification(specification, example, ledger_file)
     with contextlib.ExitStack() as opened:
         opened.enter_context(naming_options(_OPTIONS))
@@ -213,7 +211,8 @@ def _save(found: Published, folder: Path, report: bool, force: bool, overwrite: 
 @release_tables.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
 @example_option("table")
-@_series_options
+@ledger_option
+@step_option
 def plan(specification: Path | None, example: str | None, ledger_file: Path | None, step: TimeStep | None) -> None:
     """Show the expected error of every known strategy, and the proven limit; no data are needed.
 
@@ -236,9 +235,8 @@ def _read_specification(path: Path | None, example: str | None, ledger: Path | N
     given = parse(example_for(example or "", "table").text) if path is None else read(path)
     if ledger is None:
         return given
-    file, named = Ledger.existing(ledger).path, given.ledger_table
-    division, part = (None, None) if named is None else (named.division, named.part)
-    return replace(given, ledger_table=DividedLedgerTable(path=str(file), division=division, part=part))
+    named, file = given.ledger_table or DividedLedgerTable(path=""), str(Ledger.existing(ledger).path)
+    return replace(given, ledger_table=structs.replace(named, path=file, epsilon=None, rho=None))
 
 
 def _show(found: Published, ledger: Ledger | None, seconds: float) -> None:

@@ -341,11 +341,10 @@ class ReleaseSpecification:
         """Return notes about ranges that share an end."""
         return find_shared_end(getattr(self.table, "ranges", None) or ())
 
-    def plan(self, *, ledger: Ledger | None = None, step: TimeStep | None = None) -> Plan:
+    def plan(self, *, step: TimeStep | None = None) -> Plan:
         """Return the expected error of every available mechanism, without reading any data.
 
         Args:
-            ledger: The ledger of a planned ε, instead of the ledger in ``[ledger]``.
             step: The time step of a planned ε.
 
         Returns:
@@ -354,14 +353,14 @@ class ReleaseSpecification:
         Raises:
             SpecificationError: A key is wrong, or does not match the policy.
         """
-        return self._plan_with(self._stated(ledger, step))
+        return self._plan_with(self._stated(step))
 
-    def _stated(self, ledger: Ledger | None, step: TimeStep | None) -> dict[str, Any]:
-        """Return ε and ρ, where a planned ε is read from the plan of the ledger."""
+    def _stated(self, step: TimeStep | None) -> dict[str, Any]:
+        """Return ε and ρ, where a planned ε is read from the plan of the ledger in ``[ledger]``."""
         budget: dict[str, Any] = self.table.budget
         if budget["epsilon"] == PLANNED:
             with self.source.keys(_keys_of(self.table)):
-                budget["epsilon"] = planned_epsilon(self._part(self.ledger() if ledger is None else ledger), step)
+                budget["epsilon"] = planned_epsilon(self._part(self.ledger()), step)
         return budget
 
     def _part(self, whole: Ledger | None) -> Ledger | LedgerPart | None:
@@ -408,9 +407,10 @@ class ReleaseSpecification:
                 protected differences.
         """
         people = self.people
+        uncharged = ledger is None and rng is not None
         whole = self.ledger() if ledger is None and rng is None else ledger
-        budget = self.table.budget if rng is None else self._stated(ledger, step)
-        time = Time(step, gap, series) if rng is None else Time()
+        budget = self._stated(step) if uncharged else self.table.budget
+        time = Time() if uncharged else Time(step, gap, series)
 
         def prepare() -> Terms:
             rows, level = people.rows_per_person, self.table.level
