@@ -161,7 +161,7 @@ assert all(abs(row["measured"] / row["mean"] - 1) < 0.1 for row in rows)
 
 # %%
 city = {row["plan"]: row for row in rows if row["chain"] == "check-ins, 9 cells"}
-equal, guess = city["equal plan"], city["nothing released, all counts equal"]
+equal, guess = city["equal plan"], city["no release (equal counts)"]
 needed = 10 * equal["states"] * equal["mean"]
 say(
     f"On 9 cells the best plan errs by {equal['mean']:.0f}, and Algorithms 7 and 8 err by "
@@ -169,6 +169,4 @@ say(
     f"{equal['people']:,} people as equal, without any release, errs by {guess['mean']:.0f}. Hourly counts for a week under "
     f"α = {alpha} are useful for more people: the equal plan errs by a tenth of the mean count if there are {needed:,.0f}."
 )
-assert (
-    equal["mean"] < city["group privacy, ε = α/T"]["mean"] < city["Algorithm 8"]["mean"] < city["Algorithm 7"]["mean"]
-)
+assert equal["mean"] < city["group privacy (α/T)"]["mean"] < city["Algorithm 8"]["mean"] < city["Algorithm 7"]["mean"]

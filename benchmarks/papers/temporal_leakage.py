@@ -370,7 +370,9 @@ def judge_repeated_counts(rows: Rows) -> Verdict:
             for name, error in mean.items()
             if error is not None and name != ALONE
         ]
-        found.append(f"{chain}: {ALONE} leaks up to {leaks[ALONE]:.4g}; mean errors: {', '.join(errors + refused)}.")
+        found.append(
+            f"{chain}: {ALONE} leaks up to {leaks[ALONE]:.4g}; mean errors of a count: {', '.join(errors + refused)}."
+        )
     return Verdict(sum(claims), len(claims), " ".join(found))
 
 

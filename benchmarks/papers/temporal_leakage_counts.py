@@ -29,9 +29,9 @@ BOX = {"south": 40.65, "north": 40.83, "west": -74.05, "east": -73.90}
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HOURS = 168
 ALPHA = 1
-GROUP = "group privacy, ε = α/T"
+GROUP = "group privacy (α/T)"
 ALONE = "ε = α each time"
-GUESS = "nothing released, all counts equal"
+GUESS = "no release (equal counts)"
 
 
 def weeks(path: Path, side: int) -> Integers:
