@@ -12,7 +12,7 @@ from mechdesign.leakage._contents import Contents
 from mechdesign.leakage._entries import Entry, TimeStep, cost, epsilon_of, rho_of, totals
 from mechdesign.leakage._exactness import joins_values, require_together
 from mechdesign.leakage._series import LONGEST, Series, place_of
-from mechdesign.leakage._upwards import Amount, as_float
+from mechdesign.leakage._upwards import as_float
 
 _ADD_STEPS = (
     "For more steps or other budgets replace the plan: mechdesign ledger plan FILE --steps M, or in Python "
@@ -181,32 +181,23 @@ def _require_within(contents: Contents, entry: Entry) -> None:
         raise BudgetExceededError(_excess(entry, "ρ", rho_of(entry), left[1], contents.rho))
 
 
-class ExcessError(Exception):
-    """A release of the series would leak more than α with an entry; `explain` may take long, so without any lock."""
-
-    def __init__(self, contents: Contents, entry: Entry, place: int, leakage: Amount) -> None:
-        super().__init__()
-        self.contents, self.entry, self.place, self.leakage = contents, entry, place, leakage
-
-    def explain(self) -> LeakageExceededError:
-        """Return the error, which names the largest ε that fits."""
-        contents, entry = self.contents, self.entry
-        assert contents.series is not None
-        assert entry.step is not None
-        worst = next(step for step in (*contents.steps, entry.step) if place_of(step) == self.place)
-        most = exact_text(contents.largest(entry.step, entry.part))
-        remedy = f"At step {entry.step} at most ε = {most} fits{_spent_by(contents.entries, worst)}"
-        return LeakageExceededError(worst, as_float(self.leakage), nearest(contents.series.alpha), remedy)
-
-
 def _require_leakage(contents: Contents, series: Series, entry: Entry) -> None:
-    """Raise `ExcessError` if a release of the series would leak more than α with this entry."""
+    """Raise `LeakageExceededError`, without a remedy, if a release of the series would leak more than α."""
     assert entry.step is not None
     now = [*contents.steps.get(entry.step, []), entry]
     found = series.leakages({**contents.spent, place_of(entry.step): cost(now, epsilon_of)})
     worst = max(found, key=lambda place: found[place])
     if found[worst] > series.alpha:
-        raise ExcessError(contents, entry, worst, found[worst])
+        step = next(step for step in (*contents.steps, entry.step) if place_of(step) == worst)
+        raise LeakageExceededError(step, as_float(found[worst]), nearest(series.alpha), "")
+
+
+def with_remedy(error: LeakageExceededError, contents: Contents, entry: Entry) -> LeakageExceededError:
+    """Return the error with the largest ε that fits, which may take seconds: no lock may be held."""
+    assert entry.step is not None
+    most = exact_text(contents.largest(entry.step, entry.part))
+    remedy = f"At step {entry.step} at most ε = {most} fits{_spent_by(contents.entries, error.step)}"
+    return LeakageExceededError(error.step, error.leakage, error.alpha, remedy)
 
 
 def say_used(entries: Sequence[Entry], step: TimeStep) -> str:

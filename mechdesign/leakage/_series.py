@@ -153,15 +153,9 @@ class Series:
         """Return the amounts that earlier and later releases add to each release, and the steps between them."""
         if not budgets:
             return [], []
-        gaps = [1] * (len(budgets) - 1) if gaps is None else gaps
-        before = self._carried(self.backward, budgets, gaps)
-        return before, self._carried(self.forward, budgets[::-1], gaps[::-1])[::-1]
-
-    @staticmethod
-    def _carried(losses: Losses, budgets: Sequence[Budget], gaps: Sequence[int]) -> list[Amount]:
-        counted: list[LossFunction | None] = [*that_count(losses)]
-        chains = map(itertools.repeat, counted or [None])
-        return [max(amounts) for amounts in zip(*(carry(chain, budgets, gaps) for chain in chains), strict=True)]
+        before = carry(map(itertools.repeat, that_count(self.backward)), budgets, gaps)
+        after = carry(map(itertools.repeat, that_count(self.forward)), budgets[::-1], gaps and gaps[::-1])
+        return before, after[::-1]
 
     @in_own_arithmetic
     def largest(self, leak: Callable[[Fraction], Mapping[int, Amount]], least: Fraction) -> Fraction:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from mechdesign.base import _lazy
 from mechdesign.base._check import as_integer, as_truth
-from mechdesign.base._errors import InputError, LedgerError
+from mechdesign.base._errors import InputError, LeakageExceededError, LedgerError
 from mechdesign.base._files import read_regular
 from mechdesign.base._locks import (
     WAIT_S,
@@ -33,7 +33,7 @@ from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._contents import Contents
 from mechdesign.leakage._correlations import Correlation, functions_of_both
 from mechdesign.leakage._entries import APART, Entry, PolicyTotals, TimeStep, Totals, by_policy, rho_of, totals
-from mechdesign.leakage._judgement import Asked, ExcessError, judge
+from mechdesign.leakage._judgement import Asked, judge, with_remedy
 from mechdesign.leakage._ledger_file import NUMBER, read_ledger, write_ledger
 from mechdesign.leakage._partition import Partition
 from mechdesign.leakage._plans import make_plan
@@ -331,16 +331,18 @@ the budget of a ledger is a promise, and does not grow
         )
         size = None if complete is None else as_integer(complete, "complete", 1)
         asked = Asked(entry, size, as_truth(planned, "planned"), as_truth(gap, "gap"))
+        contents = self._contents
         try:
-            if step is not None and self._path is not None and not self._stood:
-                # A ledger without a file has no series: this error makes no file.
-                judge(self._now(), asked)
+            if step is not None and contents.series is None:
+                # The error of a ledger without a series makes no file.
+                judge(contents := self._now(), asked)
             with self._changing():
-                entry = replace(judge(self._contents, asked), number=secrets.token_hex(16))
-                self._keep(replace(self._contents, entries=(*self._contents.entries, entry)))
-                return entry
-        except ExcessError as excess:
-            raise excess.explain() from None
+                contents = self._contents
+                made = replace(judge(contents, asked), number=secrets.token_hex(16))
+                self._keep(replace(contents, entries=(*contents.entries, made)))
+                return made
+        except LeakageExceededError as error:
+            raise with_remedy(error, contents, entry) from None
 
     def check(self, what: str, protects: str, *arguments: Any, **keywords: Any) -> None:
         """Raise the errors of `spend` about the budget, the process and earlier releases, but record nothing.
@@ -433,8 +435,6 @@ the budget of a ledger is a promise, and does not grow
         """Hold all locks, and read the file again, if there is one; the contents may be changed in the block."""
         self._require_process()
         with self._lock, self._alone(), self._hold_file():
-            if self._path is not None:
-                require_one_name(self._path)
             yield
 
     def _keep(self, contents: Contents) -> None:
@@ -477,6 +477,7 @@ the budget of a ledger is a promise, and does not grow
             if not exists(path):
                 raise LedgerError(self._missing(path))
             self._refresh()
+            require_one_name(path)
             yield
 
     def _missing(self, path: Path) -> str:
