@@ -132,7 +132,12 @@ class Accountant:
         The result is exact to the last digit if both loss functions are 0 or the identity. For other loss functions,
         the result is accurate to 2⁻⁵⁰ of α.
         """
-        return self._largest()
+        made = self._made
+
+        def leak(amount: Fraction) -> dict[int, Amount]:
+            return dict(enumerate((made.worst[0], self._extended(made, amount).worst[0])))
+
+        return round_down(self._series.largest(leak, Fraction(0)))
 
     @in_own_arithmetic
     def release(self, epsilon: float) -> float:
@@ -188,19 +193,11 @@ class Accountant:
             message = f"step {worst} now leaks {leakage:.6g}, more than the promised {self._alpha:.6g}"
             warn(message, BudgetWarning, stacklevel=4)
             return
-        remedy = f"Spend at most {self._largest():.6g}"
+        remedy = f"Spend at most {self.largest():.6g}"
         raise LeakageExceededError(worst, leakage, self._alpha, remedy)
 
     def _leakages(self, epsilons: tuple[float, ...]) -> Floats:
         return np.array([*map(total, *self._series.both_ways(epsilons), epsilons)])
-
-    def _largest(self) -> float:
-        made = self._made
-
-        def leak(amount: Fraction) -> dict[int, Amount]:
-            return dict(enumerate((made.worst[0], self._extended(made, amount).worst[0])))
-
-        return round_down(self._series.largest(leak, Fraction(0)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Raise `LedgerError` for a copy, too: copies together could leak more than α."""
@@ -210,9 +207,9 @@ class Accountant:
         )
 
     def __repr__(self) -> str:
-        leakages = self.leakage
-        said = f", largest leakage {leakages.max():.6g}" if len(leakages) else ""
-        return f"Accountant(alpha={self._alpha!r}, {len(leakages)} releases{said})"
+        made = self._made
+        said = f", largest leakage {as_float(made.worst[0]):.6g}" if made.epsilons else ""
+        return f"Accountant(alpha={self._alpha!r}, {len(made.epsilons)} releases{said})"
 
 
 def _most(sides: _Steps, place: int) -> Amount:

@@ -77,7 +77,8 @@ class Contents:
 
     def largest(self, step: TimeStep, part: tuple[str, str] | None) -> Fraction:
         """Return the largest ε that a release of a time step may spend, 0 if none."""
-        steps, spent, place = self.steps, self.spent, place_of(step)
+        assert self.series is not None
+        series, steps, spent, place = self.series, self.steps, self.spent, place_of(step)
         places = [*spent, place]
         other_kind = any(isinstance(step, int) != isinstance(other, int) for other in steps)
         if other_kind or max(places) - min(places) >= LONGEST:
@@ -87,17 +88,11 @@ class Contents:
         epsilon, rho = self.left
         # What the part may spend before ε_t grows.
         free = cost(now, epsilon_of) - cost(same, epsilon_of)
-        bounds = [free + self.raise_at(place), self.planned(step, part)]
+        more = series.largest(lambda more: series.leakages({**spent, place: cost(now, epsilon_of) + more}), Fraction(0))
+        bounds = [free + more, self.planned(step, part)]
         bounds += [] if epsilon is None else [free + epsilon]
         bounds += [] if rho is None else [epsilon_within(rho + cost(now, rho_of) - cost(same, rho_of))]
         return max(min(bound for bound in bounds if bound is not None), Fraction(0))
-
-    def raise_at(self, place: int) -> Fraction:
-        """Return how much more the releases of a place may spend together under α."""
-        assert self.series is not None
-        series, spent = self.series, self.spent
-        now = spent.get(place, Fraction(0))
-        return series.largest(lambda amount: series.leakages({**spent, place: now + amount}), Fraction(0))
 
 
 def epsilon_within(rho: Fraction) -> Fraction:

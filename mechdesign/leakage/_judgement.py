@@ -48,7 +48,7 @@ def judge(contents: Contents, asked: Asked) -> Entry:
     _require_place(contents, asked)
     if series is not None and entry.step is not None:
         _require_member(contents, series, asked)
-        entry = _require_planned(contents, series, asked)
+        entry = _require_planned(contents, asked)
     _require_within(contents, entry)
     if series is not None and entry.step is not None:
         _require_leakage(contents, series, entry)
@@ -139,7 +139,7 @@ def _require_step(step: TimeStep, steps: list[TimeStep], gap: bool) -> None:
         )
 
 
-def _require_planned(contents: Contents, series: Series, asked: Asked) -> Entry:
+def _require_planned(contents: Contents, asked: Asked) -> Entry:
     """Return the entry with its turn; raise `BudgetExceededError` if the planned budget does not allow it."""
     entry = asked.entry
     assert entry.step is not None

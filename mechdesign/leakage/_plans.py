@@ -109,23 +109,16 @@ def _rounded_down(budget: Fraction) -> Fraction:
 
 
 def _require_positive(budgets: Sequence[Fraction], kind: str) -> None:
-    for turn, budget in enumerate(budgets):
-        if budget <= 0:
-            place, remedy = f"plan[{turn}]", "give positive budgets"
-            if kind == "equal":
-                place, remedy = (
-                    "plan",
-                    "nothing is left of alpha or of the total budget: begin a ledger for other people",
-                )
-            elif kind != "list":
-                place = "plan"
-                remedy = (
-                    "two rows of a matrix have disjoint supports, or almost, so that leakage adds up: take "
-                    '("equal", 12)'
-                )
-            raise InputError(
-                place, "has a budget that is not positive", value=exact_text(budget), bound="> 0", remedy=remedy
-            )
+    turn = next((turn for turn, budget in enumerate(budgets) if budget <= 0), None)
+    if turn is not None:
+        remedies = {
+            "list": "give positive budgets",
+            "equal": "nothing is left of alpha or of the total budget: begin a ledger for other people",
+        }
+        disjoint = 'two rows of a matrix have disjoint supports, or almost, so that leakage adds up: take ("equal", 12)'
+        place = f"plan[{turn}]" if kind == "list" else "plan"
+        problem, value = "has a budget that is not positive", exact_text(budgets[turn])
+        raise InputError(place, problem, value=value, bound="> 0", remedy=remedies.get(kind, disjoint))
 
 
 def _require_sum(budgets: Sequence[Fraction], epsilon: Fraction | None, rho: Fraction | None) -> None:

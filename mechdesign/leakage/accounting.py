@@ -114,10 +114,7 @@ the budget of a ledger is a promise, and does not grow
         path: str | PathLike[str] | None = None,
         wait: float = WAIT_S,
     ) -> None:
-        self._contents = Contents(
-            None if epsilon is None else _not_negative(epsilon, "epsilon"),
-            None if rho is None else _not_negative(rho, "rho"),
-        )
+        self._contents = Contents(_as_cost(epsilon, "epsilon", zero=True), _as_cost(rho, "rho", zero=True))
         self._path = None if path is None else file_of(path)
         self._wait = as_wait(wait)
         self._lock = ProcessLock()
@@ -311,14 +308,13 @@ the budget of a ledger is a promise, and does not grow
             raise InputError(
                 "epsilon", "and rho are both given or both missing", value=(epsilon, rho), bound="one of the two"
             )
-        # An exact release costs nothing of either budget; its classes are recorded.
-        number = _not_negative if classes is not None else _positive
         entry = Entry(
             _present(),
             _as_text(what, "what"),
             _as_text(protects, "protects"),
-            None if epsilon is None else number(epsilon, "epsilon"),
-            None if rho is None else _positive(rho, "rho"),
+            # An exact release costs nothing of either budget; its classes are recorded.
+            _as_cost(epsilon, "epsilon", zero=classes is not None),
+            _as_cost(rho, "rho"),
             as_part(part),
             None if policy is None else _as_text(policy, "policy"),
             domain=None if domain is None else _as_text(domain, "domain"),
@@ -630,8 +626,7 @@ def _as_series(alpha: Number, backward: Correlation, forward: Correlation, histo
             bound='"others" or "own"',
             remedy="say whether the correlation was counted from other people, or from those of the series",
         )
-    limit = _positive(alpha, "alpha")
-    if limit < _LEAST_ALPHA:
+    if (limit := exact(alpha, "alpha")) < _LEAST_ALPHA:
         bound = f">= {exact_text(_LEAST_ALPHA)}"
         raise InputError("alpha", "is too small for a calculation in floats", value=alpha, bound=bound)
     before, after = functions_of_both(backward, forward)
@@ -694,17 +689,13 @@ def _require_characters(text: str, path: str) -> None:
         raise InputError(path, problem, value=text[error.start : error.end], bound="whole characters") from None
 
 
-def _positive(value: object, path: str) -> Fraction:
+def _as_cost(value: object, path: str, *, zero: bool = False) -> Fraction | None:
+    if value is None:
+        return None
     number = exact(value, path)
-    if number <= 0:
-        raise InputError(path, "must be positive", value=value, bound="greater than 0")
-    return number
-
-
-def _not_negative(value: object, path: str) -> Fraction:
-    number = exact(value, path)
-    if number < 0:
-        raise InputError(path, "must not be negative", value=value, bound="at least 0")
+    if number < 0 or (number == 0 and not zero):
+        problem, bound = ("must not be negative", "at least 0") if zero else ("must be positive", "greater than 0")
+        raise InputError(path, problem, value=value, bound=bound)
     return number
 
 
