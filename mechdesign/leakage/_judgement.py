@@ -168,7 +168,7 @@ def _require_planned(contents: Contents, asked: Asked) -> Entry:
 
 def _require_within(contents: Contents, entry: Entry) -> None:
     """Raise `BudgetExceededError` if an entry exceeds the total budget."""
-    after, left = totals((*contents.entries, entry)), contents.left
+    after = totals((*contents.entries, entry))
     if contents.epsilon is not None:
         if after.epsilon is None:
             raise BudgetExceededError(
@@ -176,9 +176,9 @@ def _require_within(contents: Contents, entry: Entry) -> None:
                 f"is ε = {exact_text(contents.epsilon)}. Keep a ledger with a budget in ρ"
             )
         if after.epsilon > contents.epsilon:
-            raise BudgetExceededError(_excess(entry, "ε", epsilon_of(entry), left[0], contents.epsilon))
+            raise BudgetExceededError(_excess(entry, "ε", epsilon_of(entry), contents.left[0], contents.epsilon))
     if contents.rho is not None and after.rho > contents.rho:
-        raise BudgetExceededError(_excess(entry, "ρ", rho_of(entry), left[1], contents.rho))
+        raise BudgetExceededError(_excess(entry, "ρ", rho_of(entry), contents.left[1], contents.rho))
 
 
 def _require_leakage(contents: Contents, series: Series, entry: Entry) -> None:

@@ -375,7 +375,7 @@ the budget of a ledger is a promise, and does not grow
         correlation must hold for each person and at every step. A series without entries may be given anew.
 
         Args:
-            alpha: Largest leakage of each value, in nats, greater than 0.
+            alpha: Largest leakage of each value, in nats, from 1e-9 to 1e9.
             backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None. None means that no
                 adversary knows this direction. `Candidates` bound an adversary who knows which one is true.
             forward: Pr(next state | state now), in the same forms. At least one direction must be known.
@@ -626,9 +626,10 @@ def _as_series(alpha: Number, backward: Correlation, forward: Correlation, histo
             bound='"others" or "own"',
             remedy="say whether the correlation was counted from other people, or from those of the series",
         )
-    if (limit := exact(alpha, "alpha")) < _LEAST_ALPHA:
-        bound = f">= {exact_text(_LEAST_ALPHA)}"
-        raise InputError("alpha", "is too small for a calculation in floats", value=alpha, bound=bound)
+    limit = exact(alpha, "alpha")
+    if not _LEAST_ALPHA <= limit <= 1 / _LEAST_ALPHA:
+        bound = "from 1e-9 to 1e9 nats, where floats bound a leakage"
+        raise InputError("alpha", "is out of range", value=alpha, bound=bound)
     before, after = functions_of_both(backward, forward)
     if not any((*before, *after)):
         raise InputError(
