@@ -174,7 +174,7 @@ def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budg
     with naming_options({"plan": "--plan"}):
         found.plan = None if none else _plan(steps, kind, budgets)
     _show_series(found)
-    if found.budgets and found.budgets[0] < found.alpha * _LITTLE:
+    if _show_next(found) < found.alpha * _LITTLE:
         say_note(
             "almost nothing is left of α for these people: plan more steps before the last ones, or a plan without an "
             "end (--plan constant) at the start. Together with a new ledger, they would leak more than α"
@@ -216,8 +216,6 @@ def _show_series(series: LedgerSeries) -> None:
 
 def _show_entries(opened: Ledger, series: LedgerSeries) -> None:
     """Show the entries in the order of time, with the leakage of each step, and what the next step may spend."""
-    import numpy as np
-
     order, leakage = list(series.steps), series.leakage
     entries = sorted(opened.entries, key=lambda entry: order.index(entry.step) if entry.step is not None else -1)
     shown = table("step", "turn", "ε", "leakage", "date", "who", "what", numbers=("turn", "ε", "leakage"))
@@ -229,9 +227,19 @@ def _show_entries(opened: Ledger, series: LedgerSeries) -> None:
         shown.add_row(str(entry.step or "none"), turn, cost, leaks, entry.when[:10], entry.who or "", what)
     if entries:
         output().print(shown)
-    if order:
-        following = order[-1] + 1 if isinstance(order[-1], int) else str(np.datetime64(order[-1], "M") + 1)
-        output().print(f"next      step {following} may spend at most ε = {at_least(float(series.largest(following)))}")
+    _show_next(series)
+
+
+def _show_next(series: LedgerSeries) -> Fraction:
+    """Show and return what the step after the latest one may spend; α if no step has an entry."""
+    import numpy as np
+
+    if not (steps := list(series.steps)):
+        return series.alpha
+    following = steps[-1] + 1 if isinstance(steps[-1], int) else str(np.datetime64(steps[-1], "M") + 1)
+    most = series.largest(following)
+    output().print(f"next      step {following} may spend at most ε = {at_least(float(most))}")
+    return most
 
 
 @ledger.command()

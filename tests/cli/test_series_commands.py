@@ -346,7 +346,8 @@ def test_twelve_months_and_what_happens_in_them(monkeypatch: pytest.MonkeyPatch)
     assert len(series.steps) == 12
     assert max(series.leakage.values()) <= 1
     assert_wrong_usage({"table s.toml 1.csv --step 2026-01 -o x": "ledger plan FILE --steps M"})
-    assert "almost nothing is left of α" in flat(well("ledger", "plan", "l.json", "--steps", "1").stderr)
+    for plan in (("--plan", "constant"), ("--steps", "1")):
+        assert "almost nothing is left of α" in flat(well("ledger", "plan", "l.json", *plan).stderr)
     well("table", "s.toml", "1.csv", "--step", "2026-01", "-o", "2026-01", "--no-report")
     well("ledger", "check", "l.json", *(f"2025-{month:02}" for month in (1, 2, 3, 4, 5, 6, 8)), "corrected", "2026-01")
 
