@@ -179,13 +179,14 @@ class Accountant:
             # The first release leaks all budgets together, and no release leaks more (Theorem 3).
             return made._replace(worst=(made.spent, 0))
         worst: tuple[Amount, int] = (0.0, 0)
+        # From one place on, all earlier releases leak what they leaked.
         pairs = [(new, rest) for (_, new), (_, rest) in zip(after, old.after, strict=True)]
-        for place, spent in enumerate(reversed(grown)):
-            if place and all(new[place] is rest[place - 1] for new, rest in pairs):
-                # All earlier releases leak what they leaked.
-                break
+        places = range(1, len(grown))
+        ends = [next((place for place in places if new[place] is rest[place - 1]), len(grown)) for new, rest in pairs]
+        for place in range(max(ends, default=1)):
             index = len(grown) - 1 - place
-            worst = max(worst, (add_up(_most(before, index), _most(after, place), spent), -index))
+            if (leakage := add_up(_most(before, index), _most(after, place), grown[index])) >= worst[0]:
+                worst = leakage, -index
         return made._replace(worst=worst)
 
     def _refuse_or_warn(self, worst: int, leakage: float) -> None:
@@ -213,4 +214,4 @@ class Accountant:
 
 
 def _most(sides: _Steps, place: int) -> Amount:
-    return max((steps[place].carried for _, steps in sides), default=0.0)
+    return max([steps[place].carried for _, steps in sides], default=0.0)

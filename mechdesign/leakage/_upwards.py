@@ -134,13 +134,12 @@ def carry_steps(
     """
     steps = [*known] or [first(budgets[0])]
     step, done = steps[-1], len(steps)
-    for loss, gap, spent, epsilon in zip(
-        chain, gaps or itertools.repeat(1), budgets[done - 1 : -1], budgets[done:], strict=False
-    ):
+    passed = zip(budgets[done - 1 : -1], budgets[done:], rest or itertools.repeat(None), strict=False)
+    for loss, gap, (spent, epsilon, old) in zip(chain, gaps or itertools.repeat(1), passed, strict=False):
         if gap > 1:
             step, spent = _wait(loss, step, spent, gap - 1)
         step = advance(loss, step, spent, epsilon)
-        if rest and step == rest[len(steps) - 1]:
+        if step == old:
             return [*steps, *rest[len(steps) - 1 :]]
         steps.append(step)
     return steps

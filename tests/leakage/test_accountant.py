@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from refusals import Mistake, assert_refused
 
 from mechdesign import leakage
 from mechdesign.errors import BudgetWarning, LeakageExceededError
+from mechdesign.leakage import _upwards
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage._correlations import Candidates
 
@@ -76,6 +78,25 @@ def test_largest_is_accepted_and_a_little_more_is_not() -> None:
     accountant.release(most)
     assert accountant.largest() < 1e-9
     assert Accountant(1.0).largest() == 1.0
+
+
+def test_a_release_computes_only_what_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    advance, calls = _upwards.advance, []
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return advance(*arguments)
+
+    monkeypatch.setattr(_upwards, "advance", counted)
+    same = [[1.0, 0.0], [0.0, 1.0]]
+    for back, ahead, most in ((STRONG, None, 1), (same, same, 1), (STRONG, MILD, 80)):
+        accountant = Accountant(1e9, back, ahead)
+        for _ in range(120):
+            accountant.release(0.1)
+        calls.clear()
+        accountant.release(0.1)
+        assert len(calls) <= most, len(calls)
+        np.testing.assert_array_equal(accountant.leakage, leakage.temporal([0.1] * 121, back, ahead))
 
 
 def test_warns_if_told_so() -> None:
