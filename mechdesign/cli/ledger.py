@@ -131,7 +131,7 @@ def series(
         files = {name: str(folder / f"{name}.csv") for name in files}
     matrices = {name: None if file in (None, "none") else Path(file) for name, file in files.items()}
     opened, domain = Ledger.existing(path, wait), None if folder is None else domain_of(folder)
-    with naming_options({"(alpha|backward|forward|plan|history)": r"--\1"}), warnings_once():
+    with naming_options({"(alpha|backward|forward|history)": r"--\1", **_plan_name(steps, budgets)}), warnings_once():
         before, after = losses(matrices, header, index)
         made = opened.add_series(
             alpha=alpha,
@@ -171,7 +171,7 @@ def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budg
     found = Ledger.existing(path, wait).series
     if found is None:
         raise click.UsageError(f"{path} has no series: add one with mechdesign ledger series")
-    with naming_options({"plan": "--plan"}):
+    with naming_options(_plan_name(steps, budgets)):
         found.plan = None if none else _plan(steps, kind, budgets)
     _show_series(found)
     if _show_next(found) < found.alpha * _LITTLE:
@@ -179,6 +179,11 @@ def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budg
             "almost nothing is left of α for these people: plan more steps before the last ones, or a plan without an "
             "end (--plan constant) at the start. Together with a new ledger, they would leak more than α"
         )
+
+
+def _plan_name(steps: int | None, budgets: Path | None) -> dict[str, str]:
+    """Return the option that an error about the plan names."""
+    return {r"plan(\[.*)?": "--budgets" if budgets else "--steps" if steps else "--plan"}
 
 
 def _plan(steps: int | None, kind: str | None, budgets: Path | None) -> object:

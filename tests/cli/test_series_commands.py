@@ -359,6 +359,7 @@ def test_wrong_input_is_refused_before_data_are_read() -> None:
     md.Ledger(path="other.json").spend("by hand", "one value", epsilon=1)
     Path("bad.csv").write_text("0.5,0.4\n0.1,0.9\n")
     md.leakage.write_budgets("b.csv", [0.6, 0.6])
+    Path("zero.csv").write_text("step,epsilon\n0,0.1\n1,0\n")
     shutil.copytree("flows", "damaged")
     Path("damaged/domain.json").write_text("{")
     changes = {
@@ -403,7 +404,8 @@ def test_wrong_input_is_refused_before_data_are_read() -> None:
             f"{made} --chain damaged": "damaged/domain.json",
             f"{made} --backward bad.csv --forward none": "does not sum to 1",
             f"{made} --chain flows --budgets b.csv": "1 of the plan",
-            f"{made} --chain flows --steps 100001": "at most 100000",
+            f"{made} --chain flows --steps 100001": "error: --steps: has too many steps",
+            f"{made} --chain flows --budgets zero.csv": "error: --budgets",
             "ledger series other.json --alpha 1 --history own --chain flows": "a new ledger with what is left",
         }
     )
