@@ -14,6 +14,7 @@ from cli_examples import assert_wrong_usage, flat, run, well
 
 import mechdesign as md
 from mechdesign.leakage.accounting import begin_ledger
+from mechdesign.specification._table_specification import people_of
 
 VALUES = ("employed", "unemployed", "inactive")
 SPECIFICATION = """
@@ -68,10 +69,12 @@ def test_a_chain_of_monthly_files_is_that_of_one_file_with_a_column() -> None:
 
 def test_chains_that_cannot_be_counted_are_refused() -> None:
     Path("twice.csv").write_text("person,status,month\na,employed,2025-01\na ,inactive,2025-01\n")
+    Path("spelt.csv").write_text("person,status,month\nJos\u00e9,employed,2025-01\nJose\u0301,inactive,2025-01\n")
     Path("odd.csv").write_text("person,status,month\na,employed,January\n")
     assert_wrong_usage(
         {
             "chain s.toml twice.csv -o x": "twice in one time step",
+            "chain s.toml spelt.csv -o x": "twice in one time step",
             "chain s.toml odd.csv -o x": "odd.csv, line 2",
             "chain s.toml 1.csv -o x": "hold no step",
             "chain s.toml 1.csv 2.csv 1.csv -o x": "the file of each step once",
@@ -142,6 +145,7 @@ def test_plans_are_replaced_by_a_command() -> None:
     ):
         well("ledger", "plan", "l.json", *options.split())
         assert series.plan == plan
+    assert "at every step, without an end" in well("ledger", "plan", "l.json", "--plan", "constant").stdout
     md.leakage.write_budgets("b.csv", [0.1, 0.2])
     well("ledger", "plan", "l.json", "--budgets", "b.csv")
     assert series.plan == [Fraction(1, 10), Fraction(1, 5)]
@@ -258,6 +262,23 @@ def test_a_ledger_with_a_series_shows_entries_and_what_is_left() -> None:
     mixed.add_series(alpha=1, backward=None, forward=[[1, 0], [0, 1]], history="others")
     mixed.spend("ages", "b", rho="0.001", series=False)
     assert "ρ = 0.001" in well("ledger", "show", "rho.json").stdout.splitlines()[-1]
+    mixed.spend("a count", "b", epsilon="0.01", step=7, complete=2)
+    assert "step 8 may spend at most" in well("ledger", "show", "rho.json").stdout
+
+
+def test_a_month_that_a_colleague_has_begun_is_released_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    a_series("--steps", "12", "--history", "others")
+    ledger = md.Ledger(path="l.json")
+    half = ledger.series.planned("2025-01") / 2
+    kept = {"complete": 3, "domain": json.loads(Path("flows/domain.json").read_text())["domain"]}
+
+    def slow(*arguments: object) -> list[str]:
+        ledger.spend("a count", "b", epsilon=half, step="2025-01", **kept)
+        return people_of(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("mechdesign.specification._table_specification.people_of", slow)
+    well("table", "s.toml", "1.csv", "--step", "2025-01", "-o", "r1", "--no-report")
+    assert [entry.epsilon for entry in ledger.entries] == [half, half]
 
 
 def test_steps_of_a_file_are_compared_as_steps() -> None:
@@ -322,7 +343,6 @@ def test_twelve_months_and_what_happens_in_them(monkeypatch: pytest.MonkeyPatch)
     release(5, "--gap")
     release(4)
     # A colleague takes the month while the table is read.
-    from mechdesign.specification._table_specification import people_of
 
     def slow(*arguments: object) -> list[str]:
         monkeypatch.undo()

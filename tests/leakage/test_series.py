@@ -19,7 +19,9 @@ from mechdesign.errors import BudgetExceededError, InputError, LeakageExceededEr
 from mechdesign.leakage import Candidates
 from mechdesign.leakage._ledger_file import _digest
 from mechdesign.leakage._partition import Partition
-from mechdesign.leakage.accounting import Ledger, LedgerSeries
+from mechdesign.leakage._upwards import first
+from mechdesign.leakage.accounting import Ledger, LedgerSeries, begin_ledger
+from mechdesign.tables._charges import count_complete
 
 SAME = [[1, 0], [0, 1]]
 CHAIN = md.MarkovChain([[0.96, 0.02, 0.02], [0.25, 0.6, 0.15], [0.04, 0.03, 0.93]])
@@ -121,9 +123,16 @@ def test_equal_budgets_are_exact_where_leakage_adds_up() -> None:
         for step in range(3):
             spend(ledger, step, series.planned(step), planned=True, complete=2)
         assert sum(series.steps.values()) == series.alpha
+        # What is shown is rounded up, as a decimal too: 1/7 is more than 0.14285714285714285.
+        assert Fraction(repr(max(series.leakage.values()))) >= series.alpha
         assert [series.planned(3), series.largest(3)] == [0, 0]
         with pytest.raises(InputError, match="plan: has a budget that is not positive"):
             series.plan = ("equal", 1)
+
+
+def test_a_step_reaches_at_least_its_budget() -> None:
+    for budget in (Fraction(1, 7), Fraction(1, 3), Fraction(2, 3), Fraction(1, 10), 0.1, 0.3):
+        assert Fraction(first(budget).reached) >= Fraction(str(budget))
 
 
 def test_a_plan_is_bounded_by_what_is_left_of_the_total() -> None:
@@ -136,6 +145,15 @@ def test_a_plan_is_bounded_by_what_is_left_of_the_total() -> None:
     for step in range(4):
         spend(ledger, step, series.planned(step))
     assert ledger.remaining_rho >= 0
+    # A plan is judged with what is left, not with the whole budget; ρ adds up ε²/2.
+    ledger, series = a_series(1, alpha=9)
+    spend(ledger, 0, "0.6")
+    with pytest.raises(BudgetExceededError, match=r"ε = 0.5, but 0.4 is left"):
+        series.plan = [0.5]
+    ledger = Ledger(rho="0.015")
+    series = ledger.add_series(alpha=1, backward=None, forward=CHAIN, plan=[0.1] * 3, history="others")
+    with pytest.raises(BudgetExceededError, match=r"ρ = 0.02, but 0.015 is left"):
+        series.plan = [0.1] * 4
 
 
 def test_what_a_plan_promises_is_accepted_step_by_step() -> None:
@@ -182,7 +200,7 @@ def test_less_than_planned_is_lost_and_parts_share_the_budget_of_a_step() -> Non
     assert [series.planned(0), series.planned(1)] == [Fraction(7, 100), Fraction(1, 5)]
     for part in (north, south):
         assert part.series.planned(0) == part.series.largest(0) == Fraction(7, 100)
-        part.spend("x", "y", epsilon="0.05", step=0, complete=3)
+        assert part.spend("x", "y", epsilon="0.05", step=0, complete=3).policy == part.policy
     assert (series.planned(0), north.series.planned(0)) == (Fraction(2, 100), Fraction(2, 100))
     assert series.steps == {0: Fraction(8, 100)}
     north.spend("x", "y", epsilon="0.02", step=0, complete=3)
@@ -246,6 +264,9 @@ def test_a_series_is_kept_in_the_file_of_its_ledger(tmp_path: Path) -> None:
         {"backward": []},
         {"backward": [None], "forward": [None]},
         {"plans": []},
+        {"domain": 3},
+        {"plans": [{"kind": "constant", "budgets": [], "since": 0, "when": ""}]},
+        {"plans": [{"kind": "none", "budgets": [["1", 3]], "since": 0, "when": ""}]},
         {"plans": [{"kind": "equal", "budgets": [["-1", 3]], "since": 0, "when": ""}]},
         {"plans": [{"kind": "equal", "budgets": [["1", 3]], "since": 9, "when": ""}]},
         {"backward": [{"n": 3, "matrix_sha256": "", "lines": [[2, 0, 0]]}]},
@@ -268,10 +289,21 @@ def test_a_series_is_given_anew_only_without_entries() -> None:
     with pytest.raises(LedgerError, match="cannot be given anew"):
         ledger.add_series(alpha=3, backward=None, forward=CHAIN, history="others")
     plain = Ledger(epsilon=3)
+    plain.spend("a table", "one person's sex", epsilon=1, series=False)
     plain.spend("a table", "one person's sex", epsilon=1)
     with pytest.raises(LedgerError, match="new ledger with what is left"):
         plain.add_series(alpha=3, backward=None, forward=CHAIN, history="others")
     assert plain.series is None
+
+
+def test_a_series_is_read_again_before_it_is_charged_or_given_anew(tmp_path: Path) -> None:
+    begin_ledger(path := tmp_path / "l.json", 2)
+    one, other = Ledger(path=path), Ledger(path=path)
+    one.add_series(alpha=1, backward=BACK, forward=CHAIN, history="others")
+    spend(other, 1, "0.1")
+    with pytest.raises(LedgerError, match="cannot be given anew"):
+        one.add_series(alpha=9, backward=BACK, forward=CHAIN, history="others")
+    assert (len(other.entries), other.series.alpha) == (1, 1)
 
 
 def test_budgets_from_own_data_have_four_digits_and_no_less_than_the_share_of_alpha() -> None:
@@ -279,8 +311,11 @@ def test_budgets_from_own_data_have_four_digits_and_no_less_than_the_share_of_al
     assert series.planned(0) == Fraction("0.1062")
     _, series = a_series(alpha=1, backward=SAME, forward=None, plan=("equal", 12), history="own")
     assert series.planned(0) == Fraction(1, 12)
-    _, series = a_series(plan="constant", history="own")
-    assert len(str(float(series.planned(0))).lstrip("0.")) <= 4
+    _, series = a_series("1/2", plan=("equal", 12), history="own")
+    assert series.planned(0) == Fraction(1, 24)
+    for plan in ("constant", ("allocated", 12)):
+        _, series = a_series(plan=plan, history="own")
+        assert all(len(str(float(each)).lstrip("0.")) <= 4 for each in series.budgets), plan
 
 
 def test_a_new_plan_from_own_data_tells_no_more_than_four_digits() -> None:
@@ -347,7 +382,9 @@ def test_a_copy_from_before_the_series_is_refused(tmp_path: Path) -> None:
     Ledger(path=path).add_series(alpha=2, backward=BACK, forward=CHAIN, history="others", plan=("equal", 3))
     spend(ledger, 1, "0.1")
     assert pickle.loads(pickled).series.alpha == 2
-    for older in (before, empty):
+    charged = path.read_bytes()
+    ledger.series.plan = None
+    for older in (before, empty, charged):
         path.write_bytes(older)
         for use in (lambda: ledger.spend("z", "y", epsilon=3, series=False), lambda: ledger.series):
             with pytest.raises(LedgerError, match="no longer holds the earlier entries and the series"):
@@ -402,6 +439,28 @@ def test_a_step_may_lie_far_away_and_no_farther() -> None:
 
 DOMAIN = md.tables.Domain({"status": ["employed", "unemployed", "inactive"]})
 POLICY = md.tables.Policy.full(DOMAIN)
+
+
+def test_only_full_policies_without_known_counts_and_absence_are_complete() -> None:
+    full, domain = md.tables.Policy.full, md.tables.Domain({"age": range(5)})
+    for name, policy in {
+        "neighbours": md.tables.Policy.threshold(domain, 1),
+        "known counts": full(domain, constraints=[[1, 0, 0, 0, 0]]),
+        "absence": full(domain, unbounded=True),
+        "both": full(domain, constraints=[[1, 0, 0, 0, 0]], unbounded=True),
+    }.items():
+        assert count_complete(policy) is None, name
+    assert [count_complete(full(each)) for each in (domain, md.tables.Domain({"age": [1]}))] == [5, 1]
+
+
+def test_each_part_of_a_division_is_released_with_the_whole_planned_budget() -> None:
+    ledger, _ = a_series(2, plan=[0.1])
+    for name in ("north", "south"):
+        part = md.tables.part_of(ledger, POLICY, "clinics", part=name)
+        release = md.tables.Histogram().release(["inactive"], POLICY, epsilon="planned", ledger=part, step=1)
+        assert release.epsilon == Fraction(1, 10)
+        with pytest.raises(InputError, match="under another policy"):
+            part.check("x", "y", epsilon="0.01", policy="another", step=1, complete=3)
 
 
 def test_releases_of_tables_follow_the_plan() -> None:
@@ -471,6 +530,13 @@ def test_a_charge_is_judged_again_under_the_lock(tmp_path: Path) -> None:
     assert len(ledger.entries) == 1
 
 
+def test_a_check_refuses_a_ledger_in_the_memory_of_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, _ = a_series()
+    monkeypatch.setattr(ledger._lock, "process", -1)
+    with pytest.raises(LedgerError, match="cannot be charged in process"):
+        ledger.check("x", "y", epsilon="0.1", step=1, complete=3)
+
+
 @pytest.mark.slow
 def test_three_hundred_releases(tmp_path: Path) -> None:
     ledger, series = a_series(100, tmp_path / "l.json", plan=("equal", 300))
@@ -507,6 +573,7 @@ def test_wrong_input_is_refused_and_records_nothing() -> None:
             row("a hole", "step", "leaves out steps (1): the nearest one with an entry is 2026-11", step="2027-01"),
             row("a partial policy", "policy", "Policy.full", complete=None),
             row("a chain of another size", "complete", "must be 3", complete=4),
+            row("fewer values than the chain", "complete", "must be 3", complete=2),
             row("no number of values", "complete", complete=0),
             row("another domain", "domain", "another one", domain="e"),
             row("no domain", "domain", domain=None),
@@ -548,6 +615,9 @@ def test_wrong_input_is_refused_and_records_nothing() -> None:
                 plan="constant",
             ),
             adds("an allocation there", "plan", '("equal", 12)', backward=SAME, forward=None, plan=("allocated", 3)),
+            adds(
+                "an allocation above the total", "", "is left", BudgetExceededError, epsilon=1, plan=("allocated", 12)
+            ),
             adds("a list above the total", "", "is left", BudgetExceededError, epsilon=1, plan=[0.6, 0.6]),
             adds("a list above α", "", "2 of the plan", LeakageExceededError, plan=[0.1, 1.1]),
             Mistake("a list above α later", lambda: replan([0.9, 0.9]), "", "of the plan", LeakageExceededError),
