@@ -235,4 +235,6 @@ def why_unlocked(file: Path, error: OSError | NotImplementedError, share: str = 
     if isinstance(error, NotImplementedError) or error.errno in _NO_LOCKS:
         remedy = "Store it on a local disk, or mount the network share with locks"
         return f"cannot be locked: its file system refuses locks ({reason})", remedy
+    if getattr(error, "errno", None) == errno.EROFS:
+        return f"cannot be locked ({reason})", "Mount the file system so that it can be written"
     return f"cannot be locked ({reason})", "Remove it if it is not a lock file"

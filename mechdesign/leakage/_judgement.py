@@ -9,7 +9,7 @@ from fractions import Fraction
 from mechdesign.base._errors import BudgetExceededError, InputError, LeakageExceededError
 from mechdesign.certify._exact import exact_text, nearest
 from mechdesign.leakage._contents import Contents
-from mechdesign.leakage._entries import Entry, TimeStep, cost, epsilon_of, rho_of, totals
+from mechdesign.leakage._entries import Entry, TimeStep, are_apart, cost, epsilon_of, rho_of, totals
 from mechdesign.leakage._exactness import joins_values, require_together
 from mechdesign.leakage._series import LONGEST, Series, place_of
 from mechdesign.leakage._upwards import as_float
@@ -161,7 +161,7 @@ def _require_planned(contents: Contents, asked: Asked) -> Entry:
     if entry.epsilon > left:
         raise BudgetExceededError(
             f"{entry.what} would spend ε = {exact_text(entry.epsilon)} at step {entry.step}, but {exact_text(left)} is "
-            f"left of its planned budget{say_used(contents.entries, entry.step)}"
+            f"left of its planned budget{say_used(contents.entries, entry.step, entry.part)}"
         )
     return replace(entry, turn=contents.turn_of(entry.step))
 
@@ -195,15 +195,17 @@ def _require_leakage(contents: Contents, series: Series, entry: Entry) -> None:
 def with_remedy(error: LeakageExceededError, contents: Contents, entry: Entry) -> LeakageExceededError:
     """Return the error with the largest ε that fits, which may take seconds: no lock may be held."""
     assert entry.step is not None
-    most = exact_text(contents.largest(entry.step, entry.part))
+    assert contents.series is not None
+    most = exact_text(contents.series.publishable(contents.largest(entry.step, entry.part)))
     remedy = f"At step {entry.step} at most ε = {most} fits{_spent_by(contents.entries, error.step)}"
     return LeakageExceededError(error.step, error.leakage, error.alpha, remedy)
 
 
-def say_used(entries: Sequence[Entry], step: TimeStep) -> str:
-    """Name the entry that used the planned budget of a time step, and what can be done."""
-    if any(entry.step == step for entry in entries):
-        return f"{_spent_by(entries, step)}. {_REPEAT}"
+def say_used(entries: Sequence[Entry], step: TimeStep, part: tuple[str, str] | None) -> str:
+    """Name the entry that used the planned budget of a time step for a part, and what can be done."""
+    same = [entry for entry in entries if not are_apart(entry.part, part)]
+    if any(entry.step == step for entry in same):
+        return f"{_spent_by(same, step)}. {_REPEAT}"
     return f". {_ADD_STEPS}"
 
 

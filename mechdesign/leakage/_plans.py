@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_FLOOR
 from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.base._arithmetic import decimals
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import BudgetExceededError, InputError, LeakageExceededError
 from mechdesign.certify._exact import as_decimal, exact, exact_text, float_down, nearest
@@ -17,8 +15,6 @@ from mechdesign.leakage._contents import Contents, epsilon_within
 from mechdesign.leakage._series import LONGEST, Plan, Series
 from mechdesign.leakage._upwards import as_float
 
-# Significant digits of budgets that are chosen from the own data.
-_OWN_DIGITS = 4
 # Below this share of α, what is left may be an error of rounding.
 _ROUNDING = Fraction(1, 2**40)
 
@@ -31,8 +27,8 @@ def make_plan(contents: Contents, series: Series, asked: object, when: str) -> P
         budgets = [as_decimal(constant(alpha, series.backward, series.forward))]
     elif kind == "allocated":
         budgets = list(map(as_decimal, allocated(alpha, count, series.backward, series.forward)))
-    if series.history == "own" and kind in ("constant", "allocated"):
-        budgets = list(map(_rounded_down, budgets))
+    if kind in ("constant", "allocated"):
+        budgets = list(map(series.publishable, budgets))
     if kind == "equal":
         budgets = [_equal_budget(contents, series, count)] * count
     _require_positive(budgets, kind)
@@ -53,10 +49,8 @@ def _equal_budget(contents: Contents, series: Series, count: int) -> Fraction:
     caps = [] if epsilon is None else [epsilon / count]
     caps += [] if rho is None else [epsilon_within(rho / count)]
     found = min([found, *caps])
-    if series.history == "others":
-        return found
     # Without entries, α/T tells nothing about the data.
-    return _rounded_down(found) if spent else max(_rounded_down(found), min(left / count, found))
+    return max(series.publishable(found), Fraction(0) if spent else min(left / count, found))
 
 
 def _require_leakages(contents: Contents, series: Series, budgets: Sequence[Fraction]) -> None:
@@ -101,11 +95,6 @@ def _as_count(count: int, path: str) -> int:
     if count > LONGEST:
         raise InputError(path, "has too many steps", value=count, bound=f"at most {LONGEST}")
     return count
-
-
-def _rounded_down(budget: Fraction) -> Fraction:
-    """Return a budget with fewer digits, which tell less about the people whose data determined it."""
-    return Fraction(decimals(_OWN_DIGITS, ROUND_FLOOR).divide(budget.numerator, budget.denominator))
 
 
 def _require_positive(budgets: Sequence[Fraction], kind: str) -> None:

@@ -11,12 +11,13 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import decimals, in_own_arithmetic
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import as_decimal, float_down
 from mechdesign.leakage._entries import TimeStep
@@ -32,6 +33,8 @@ Losses = tuple[LossFunction | None, ...]
 _WIDTH, _LEAST = 2.0**-50, 2.0**-64
 # After so many secants the search bisects.
 _SECANTS = 24
+# Significant digits of budgets that tell of the own data.
+_OWN_DIGITS = 4
 # Bound of integer time steps, which a file and a message write in digits.
 _FARTHEST = 10**15
 
@@ -137,6 +140,12 @@ class Series:
     def is_exact(self) -> bool:
         """Whether all leakages are exact fractions, because every loss is 0 or the identity."""
         return all(loss.identity for side in (self.backward, self.forward) for loss in that_count(side))
+
+    def publishable(self, budget: Fraction) -> Fraction:
+        """Return a budget as it may be published: rounded down if it tells of the own data of the people."""
+        if self.history == "others":
+            return budget
+        return Fraction(decimals(_OWN_DIGITS, ROUND_FLOOR).divide(budget.numerator, budget.denominator))
 
     def leakages(self, spent: Mapping[int, Fraction]) -> dict[int, Amount]:
         """Return the leakage TPL_t of each place with a release, rounded up, for the budgets of the places."""

@@ -647,14 +647,16 @@ def _present() -> str:
 
 
 def _user() -> str:
-    """Return the name of the user of this process."""
+    """Return the name of the user of this process, or the number of a user without a name, as in containers."""
     try:
         import pwd
-
+    except ImportError:
+        return "unknown"
+    try:
         # Not by the environment, which a change of user may keep.
         return pwd.getpwuid(os.geteuid()).pw_name
-    except (ImportError, KeyError):
-        return "unknown"
+    except KeyError:
+        return f"user {os.geteuid()}"
 
 
 def _as_text(text: object, path: str) -> str:

@@ -211,8 +211,10 @@ def planned_epsilon(ledger: Ledger | LedgerPart | None, step: TimeStep | None) -
     if left == 0:
         assert ledger is not None
         assert step is not None
+        in_part = (ledger.division, ledger.part) if isinstance(ledger, LedgerPart) else None
         entries = (ledger.ledger if isinstance(ledger, LedgerPart) else ledger).entries
-        raise BudgetExceededError(f"nothing is left of the planned budget of step {step}{say_used(entries, step)}")
+        used = say_used(entries, step, in_part)
+        raise BudgetExceededError(f"nothing is left of the planned budget of step {step}{used}")
     return left
 
 

@@ -5,6 +5,7 @@ A child process becomes another user, which only root may do.
 
 from __future__ import annotations
 
+import codecs
 import os
 import tempfile
 import traceback
@@ -40,6 +41,8 @@ def ours() -> Iterator[Path]:
 
 def as_user(user: int, group: int, work: Callable[[], object]) -> None:
     """Run a function as another user with the usual umask, and fail with what it raises."""
+    # Another user may not be able to read the folder of Python: what filelock imports late is imported now.
+    codecs.lookup("ascii")
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -113,3 +116,21 @@ def test_a_folder_that_cannot_be_written_refuses_a_charge_and_loses_nothing(ours
     ours.chmod(0o2770)
     as_user(BEN, GROUP, lambda: spend(path, 2))
     assert [*md.Ledger(path=path).series.steps] == [1, 2]
+
+
+def test_a_user_without_a_name_and_a_sticky_folder_are_named(ours: Path) -> None:
+    """Users of a container have numbers only; in a sticky folder, nobody replaces the file of another user."""
+    path = ours / "l.json"
+
+    def begin() -> None:
+        md.Ledger(1, path=path).add_series(alpha=1, backward=FLOWS, forward=FLOWS, history="others")
+        spend(path, 1)
+
+    def refused() -> None:
+        with pytest.raises(ExportError, match=f"chmod -t {ours}"):
+            spend(path, 2)
+
+    as_user(ANN, GROUP, begin)
+    ours.chmod(0o3770)
+    as_user(BEN, GROUP, refused)
+    assert [entry.who for entry in md.Ledger(path=path).entries] == [f"user {ANN}"]

@@ -15,6 +15,7 @@ import pytest
 from refusals import Mistake, assert_refused
 
 import mechdesign as md
+from mechdesign.certify._exact import exact_text
 from mechdesign.errors import BudgetExceededError, InputError, LeakageExceededError, LedgerError
 from mechdesign.leakage import Candidates
 from mechdesign.leakage._ledger_file import _digest
@@ -206,6 +207,9 @@ def test_less_than_planned_is_lost_and_parts_share_the_budget_of_a_step() -> Non
     north.spend("x", "y", epsilon="0.02", step=0, complete=3)
     assert (series.planned(0), south.series.planned(0)) == (0, Fraction(2, 100))
     assert ledger.spent.epsilon == Fraction(1, 10)
+    last = south.spend("x", "y", epsilon="0.02", step=0, complete=3)
+    with pytest.raises(BudgetExceededError, match=f"last entry of step 0 is (?!{last.number})"):
+        north.spend("x", "y", epsilon="0.01", step=0, complete=3)
 
 
 def test_who_moves_to_another_part_loses_both() -> None:
@@ -231,6 +235,7 @@ def test_a_refusal_names_the_step_that_leaks_and_who_used_it() -> None:
         assert said in str(caught.value), said
     assert len(ledger.entries) == 1
     most = series.largest("2026-02")
+    assert f"at most ε = {exact_text(most)} fits" in str(caught.value)
     spend(ledger, "2026-02", most)
     assert 1 - 1e-12 < series.leakage["2026-01"] <= 1
 
@@ -327,6 +332,9 @@ def test_a_new_plan_from_own_data_tells_no_more_than_four_digits() -> None:
             spend(ledger, step, series.planned(step) * Fraction(3, 4), complete=2)
         series.plan = ("equal", 9)
         assert len(str(float(series.planned(3))).lstrip("0.")) <= 4
+        series.plan = None
+        with pytest.raises(LeakageExceededError, match=r"at most ε = 0\.0*[1-9][0-9]{0,3} fits"):
+            spend(ledger, 3, 2, complete=2)
         series.plan = [Fraction("0.0123456789")]
         assert series.planned(3) == Fraction("0.0123456789")
 
