@@ -107,6 +107,25 @@ def test_warns_if_told_so() -> None:
     assert (len(accountant), accountant.largest()) == (2, 0.0)
 
 
+def test_the_worst_candidate_counts_wherever_it_stands() -> None:
+    weak, strong = [[0.6, 0.4], [0.4, 0.6]], [[0.9, 0.1], [0.1, 0.9]]
+    for side in ("backward", "forward"):
+        found = []
+        for matrices in (strong, Candidates([weak, strong]), Candidates([strong, weak])):
+            accountant = Accountant(1.0, **{side: matrices})
+            found.append([accountant.release(0.3), accountant.release(0.3), accountant.largest()])
+        assert found[0] == found[1] == found[2], side
+
+
+def test_a_broken_promise_stays_broken() -> None:
+    """Without a forward correlation a further release changes no earlier leakage, and its own one is small."""
+    accountant = Accountant(1.0, backward=[[0.6, 0.4], [0.4, 0.6]], on_excess="warn")
+    for epsilon in (2.0, 0.1):
+        with pytest.warns(BudgetWarning, match="step 0 now leaks 2"):
+            accountant.release(epsilon)
+    assert accountant.largest() == 0.0
+
+
 def test_readers_see_whole_histories() -> None:
     accountant = Accountant(100.0, Candidates([MILD, None]), MILD)
     done = threading.Event()

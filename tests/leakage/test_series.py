@@ -131,6 +131,14 @@ def test_equal_budgets_are_exact_where_leakage_adds_up() -> None:
             series.plan = ("equal", 1)
 
 
+def test_an_equal_share_of_alpha_fits_any_chain() -> None:
+    """No release leaks more than all budgets together, also where roundings add up to a little more."""
+    for p, steps in itertools.product((1e-3, 1e-15, 1e-16), (2, 3, 7)):
+        near = [[1 - p, p], [p, 1 - p]]
+        _, series = a_series(alpha="0.3", backward=near, forward=near, plan=("equal", steps))
+        assert series.planned(0) >= Fraction(3, 10 * steps), (p, steps)
+
+
 def test_a_step_reaches_at_least_its_budget() -> None:
     for budget in (Fraction(1, 7), Fraction(1, 3), Fraction(2, 3), Fraction(1, 10), 0.1, 0.3):
         assert Fraction(first(budget).reached) >= Fraction(str(budget))
@@ -222,6 +230,20 @@ def test_who_moves_to_another_part_loses_both() -> None:
     assert series.largest(1, ("clinics", "north")) == Fraction(6, 10)
     spend(ledger, 1, "0.6", part=("clinics", "north"))
     assert series.steps == {0: Fraction(2, 5), 1: Fraction(3, 5)}
+
+
+def test_the_largest_of_a_part_counts_what_another_part_spends_in_the_step() -> None:
+    north, south = ("clinics", "north"), ("clinics", "south")
+    ledger = Ledger(rho="0.02")
+    series = ledger.add_series(alpha=9, backward=None, forward=CHAIN, history="others")
+    spend(ledger, 0, "0.1", part=north)
+    most = series.largest(0, south)
+    assert 0 <= Fraction(1, 5) - most < Fraction(1, 10**20)
+    spend(ledger, 0, most, part=south)
+    ledger, series = a_series(backward=SAME, forward=None)
+    spend(ledger, 0, "0.6", part=north, complete=2)
+    assert [series.largest(0, part) for part in (north, south)] == [Fraction(2, 5), 1]
+    spend(ledger, 0, 1, part=south, complete=2)
 
 
 def test_a_refusal_names_the_step_that_leaks_and_who_used_it() -> None:
@@ -347,6 +369,9 @@ def test_what_is_left_by_rounding_alone_is_no_plan() -> None:
     with pytest.raises(LeakageExceededError, match=r"before the plan would leak 1.00.*where α is used up") as caught:
         series.plan = [Fraction(1, 10**9)]
     assert "would leak 1;" not in str(caught.value)
+    spend(ledger, 400, "0.1", gap=True)
+    with pytest.raises(InputError, match="Nothing is left of alpha"):
+        series.plan = ("equal", 2)
 
 
 def test_a_long_gap_delays_no_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
