@@ -71,10 +71,12 @@ def test_chains_that_cannot_be_counted_are_refused() -> None:
     Path("twice.csv").write_text("person,status,month\na,employed,2025-01\na ,inactive,2025-01\n")
     Path("spelt.csv").write_text("person,status,month\nJos\u00e9,employed,2025-01\nJose\u0301,inactive,2025-01\n")
     Path("odd.csv").write_text("person,status,month\na,employed,January\n")
+    Path("counts.csv").write_text("person,status,month,count\na,employed,2025-01,3\nb,inactive,2025-01,2\n")
     assert_wrong_usage(
         {
             "chain s.toml twice.csv -o x": "twice in one time step",
             "chain s.toml spelt.csv -o x": "twice in one time step",
+            "chain s.toml counts.csv -o x": "each row would count as one record",
             "chain s.toml odd.csv -o x": "odd.csv, line 2",
             "chain s.toml 1.csv -o x": "hold no step",
             "chain s.toml 1.csv 2.csv 1.csv -o x": "the file of each step once",
@@ -174,6 +176,11 @@ def test_plans_are_replaced_by_a_command() -> None:
     )
     said = flat(well(*f"{kept} {flows} --steps 2".split()).stdout)
     assert "2 ×" in said
+    # Where nobody moves, the plan is α/T, which needs no correlation.
+    Path("same.csv").write_text("1,0,0\n0,1,0\n0,0,1\n")
+    for forward, gains_little in (("same.csv", True), ("flows/forward.csv", False)):
+        said = well(*f"{kept} --forward {forward} --backward none --steps 12 --history others".split()).stderr
+        assert ("gains less than a tenth" in flat(said)) == gains_little, forward
     said = flat(well(*f"{kept} --forward flows/forward.csv --backward none --history others".split()).stderr)
     assert "does not know the backward" in said
 
