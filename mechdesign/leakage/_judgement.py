@@ -11,7 +11,7 @@ from mechdesign.certify._exact import exact_text, nearest
 from mechdesign.leakage._contents import Contents
 from mechdesign.leakage._entries import Entry, TimeStep, are_apart, cost, epsilon_of, rho_of, totals
 from mechdesign.leakage._exactness import joins_values, require_together
-from mechdesign.leakage._series import LONGEST, Series, place_of
+from mechdesign.leakage._series import LONGEST, Series, place_of, require_kind_of
 from mechdesign.leakage._upwards import as_float
 
 _ADD_STEPS = (
@@ -121,9 +121,7 @@ def _require_member(contents: Contents, series: Series, asked: Asked) -> None:
 
 
 def _require_step(step: TimeStep, steps: list[TimeStep], gap: bool) -> None:
-    if isinstance(step, int) != isinstance(steps[0], int):
-        bound = f"of the kind of the first one, {steps[0]!r}"
-        raise InputError("step", "is of another kind than the steps of the series", value=step, bound=bound)
+    require_kind_of(steps, step)
     place, places = place_of(step), list(map(place_of, steps))
     if max(*places, place) - min(*places, place) >= LONGEST:
         bound = f"within {LONGEST} steps of all others"

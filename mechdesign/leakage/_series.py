@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR
 from fractions import Fraction
@@ -68,6 +68,13 @@ def place_of(step: TimeStep) -> int:
         return step
     year, month = map(int, step.split("-"))
     return 12 * year + month - 1
+
+
+def require_kind_of(others: Iterable[TimeStep], step: TimeStep, path: str = "step") -> None:
+    """Raise `InputError` unless a time step is an integer or a month as the others are."""
+    if any(isinstance(step, int) != isinstance(other, int) for other in others):
+        bound = "a month" if isinstance(step, int) else "an integer"
+        raise InputError(path, "is of another kind than the other steps", value=step, bound=f"{bound}, as they are")
 
 
 @dataclass(frozen=True)

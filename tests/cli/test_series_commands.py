@@ -67,17 +67,55 @@ def test_a_chain_of_monthly_files_is_that_of_one_file_with_a_column() -> None:
     assert Path("gap/forward.csv").read_text() == "1.0,0.0,0.0\n0.0,0.0,0.0\n0.0,0.0,0.0\n"
 
 
+def test_the_step_of_a_file_is_read_from_its_name_and_a_hole_is_no_pair() -> None:
+    Path("plain.toml").write_text(SPECIFICATION.replace(', step = "month"', ""))
+    months = [f"2025-{month:02}.csv" for month in range(1, 5)]
+    for month, name in enumerate(months, start=1):
+        shutil.copy(f"{month}.csv", name)
+        for folder in (f"{name[:-4]}/status", f"202{month}/0{month}", f"v2/{month}"):
+            Path(folder).parent.mkdir(exist_ok=True)
+            shutil.copy(name, folder + ".csv")
+    for names, said in (
+        (months, "first step: 2025-01 (2025-01.csv), last step: 2025-04 (2025-04.csv), missing between them: 0"),
+        ([f"{name[:-4]}/status.csv" for name in months], "first step: 2025-01 (2025-01/status.csv)"),
+        (
+            [f"v2/{month}.csv" for month in range(1, 5)],
+            "first step: 1 (v2/1.csv), last step: 4 (v2/4.csv)",
+        ),
+    ):
+        found = flat(well("chain", "plain.toml", *names, "-o", "all").stderr)
+        assert said in found
+        assert "900 pairs" in found
+    said = flat(well("chain", "plain.toml", "1.csv", "2.csv", "4.csv", "-o", "hole").stderr)
+    assert "last step: 4 (4.csv), missing between them: 1" in said
+    assert "300 pairs" in said
+    well("chain", "plain.toml", "1.csv", "2.csv", "-o", "two")
+    assert Path("hole/forward.csv").read_bytes() == Path("two/forward.csv").read_bytes()
+    for name in ("2025-1", "2025-10", "2025-2", "2024-1", "jan", "feb", "dec2024", "jan2025", "x7", "x2025-01"):
+        shutil.copy("1.csv", f"{name}.csv")
+    files = "is missing, and the names of the files are not those of steps in their order"
+    wrong = (
+        "2025-1.csv 2025-10.csv 2025-2.csv", "2024-1.csv 2025-1.csv", "2.csv 1.csv", "1.csv 2.csv 1.csv", "1.csv 1.csv",
+        "1.csv ./1.csv", "jan.csv feb.csv", "dec2024.csv jan2025.csv", "x7.csv x2025-01.csv", "2025-01.csv 2.csv",
+        "2021/01.csv 2022/02.csv", "1.csv",
+    )  # fmt: skip
+    assert_wrong_usage({f"chain plain.toml {names} -o x": files for names in wrong})
+
+
 def test_chains_that_cannot_be_counted_are_refused() -> None:
     Path("twice.csv").write_text("person,status,month\na,employed,2025-01\na ,inactive,2025-01\n")
     Path("spelt.csv").write_text("person,status,month\nJos\u00e9,employed,2025-01\nJose\u0301,inactive,2025-01\n")
     Path("odd.csv").write_text("person,status,month\na,employed,January\n")
     Path("counts.csv").write_text("person,status,month,count\na,employed,2025-01,3\nb,inactive,2025-01,2\n")
+    # 24301 would be next to 2025-01 if months were integers.
+    Path("mixed.csv").write_text("person,status,month\na,employed,2025-01\na,inactive,24301\n")
     assert_wrong_usage(
         {
             "chain s.toml twice.csv -o x": "twice in one time step",
             "chain s.toml spelt.csv -o x": "twice in one time step",
             "chain s.toml counts.csv -o x": "each row would count as one record",
             "chain s.toml odd.csv -o x": "odd.csv, line 2",
+            "chain s.toml mixed.csv -o x": "mixed.csv, column month: is of another kind than the other steps; must be",
             "chain s.toml 1.csv -o x": "hold no step",
             "chain s.toml 1.csv 2.csv 1.csv -o x": "the file of each step once",
             "chain s.toml -o x": "give tables to",
@@ -117,6 +155,8 @@ def test_a_month_is_released_by_one_command() -> None:
             "table s.toml 4.csv --step 2025-04 -o x": "--gap",
             "table s.toml 3.csv --step 2025-02 -o x": "3.csv, line 2",
             "table plan s.toml": "--step",
+            "table plan s.toml --step 5": "another kind",
+            "table s.toml 2.csv --step 5 --seed 1 -o x": "another kind",
         }
     )
     well("table", "s.toml", "2.csv", "--step", "2025-02", "--seed", "1", "-o", "seeded", "--no-report")
