@@ -253,6 +253,8 @@ def chain(
 
     # The files reveal how the people in the data move.
     make_folder(folder, private=True)
+    # The values of another chain must not remain, even if this run is stopped.
+    (folder / DOMAIN).unlink(missing_ok=True)
     for name, content in files.items():
         note_readers(folder / name)
         write_file(folder / name, [content], private=True)

@@ -236,12 +236,12 @@ def _show_entries(opened: Ledger, series: LedgerSeries) -> None:
 
 
 def _show_next(series: LedgerSeries) -> Fraction:
-    """Show and return what the step after the latest one may spend; α if no step has an entry."""
-    import numpy as np
+    """Show and return what the step after the latest one may spend; α if no step has an entry, or none follows."""
+    from mechdesign.leakage._series import step_after
 
-    if not (steps := list(series.steps)):
+    steps = list(series.steps)
+    if not steps or (following := step_after(steps[-1])) is None:
         return series.alpha
-    following = steps[-1] + 1 if isinstance(steps[-1], int) else str(np.datetime64(steps[-1], "M") + 1)
     most = series.largest(following)
     output().print(f"next      step {following} may spend at most ε = {at_least(float(most))}")
     return most

@@ -66,7 +66,7 @@ def _require_place(contents: Contents, asked: Asked) -> None:
                 "step",
                 "is missing: the ledger has a series, and a release beside it may tell the same values",
                 bound='a time step, such as 11 or "2026-11"',
-                remedy="state the step, or series=False (--no-series): the leakage then does not count the release",
+                remedy="state the step; or, as for traces, series=False (--no-series): the leakage does not count it",
             )
         for name in ("planned", "gap"):
             if getattr(asked, name):
@@ -113,7 +113,7 @@ def _require_member(contents: Contents, series: Series, asked: Asked) -> None:
             "is another one than that of the series",
             value=entry.domain,
             bound=str(domain),
-            remedy="use the values of the chain in their order, or state series=False",
+            remedy="use the values of the chain in their order, or state series=False (--no-series)",
         )
     if entry.classes is not None and not joins_values(entry.classes):
         bound = "noisy answers, or one class of all values"

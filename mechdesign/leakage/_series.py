@@ -70,6 +70,14 @@ def place_of(step: TimeStep) -> int:
     return 12 * year + month - 1
 
 
+def step_after(step: TimeStep) -> TimeStep | None:
+    """Return the next time step; None after the last one."""
+    if isinstance(step, int):
+        return step + 1 if step + 1 < _FARTHEST else None
+    year, month = divmod(place_of(step) + 1, 12)
+    return f"{year:04}-{month + 1:02}" if year < 10_000 else None
+
+
 def require_kind_of(others: Iterable[TimeStep], step: TimeStep, path: str = "step") -> None:
     """Raise `InputError` unless a time step is an integer or a month as the others are."""
     if any(isinstance(step, int) != isinstance(other, int) for other in others):

@@ -268,6 +268,11 @@ def test_the_values_of_a_series_are_those_of_a_chain_of_a_table_or_of_the_first_
     )
     well("chain", "places.toml", "-o", "places")
     assert note in flat(well(*series.split(), "--chain", "places").stderr)
+    # The digest of the table's values does not remain beside another chain.
+    well("chain", "s.toml", "all.csv", "-o", "places")
+    assert Path("places/domain.json").exists()
+    well("chain", "places.toml", "-o", "places")
+    assert not Path("places/domain.json").exists()
     well("table", "s.toml", "1.csv", "--step", "2025-01", "-o", "r1", "--no-report")
     Path("order.toml").write_text(SPECIFICATION.replace('"employed", "unemployed"', '"unemployed", "employed"'))
     assert_wrong_usage({"table order.toml 2.csv --step 2025-02 -o x": "the values of the chain in their order"})
@@ -311,6 +316,12 @@ def test_a_ledger_with_a_series_shows_entries_and_what_is_left() -> None:
     assert "ρ = 0.001" in well("ledger", "show", "rho.json").stdout.splitlines()[-1]
     mixed.spend("a count", "b", epsilon="0.01", step=7, complete=2)
     assert "step 8 may spend at most" in well("ledger", "show", "rho.json").stdout
+    for last in ("9999-12", 10**15 - 1):
+        ended = md.Ledger(path=f"{last}.json")
+        ended.add_series(alpha=1, backward=None, forward=[[1, 0], [0, 1]], history="others")
+        ended.spend("a count", "b", epsilon="0.01", step=last, complete=2)
+        assert "next" not in well("ledger", "show", f"{last}.json").stdout
+        well("ledger", "plan", f"{last}.json", "--steps", "2")
 
 
 def test_a_month_that_a_colleague_has_begun_is_released_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -660,3 +660,10 @@ def test_wrong_input_is_refused_and_records_nothing() -> None:
         ]
     )
     assert (ledger.entries, series.plan) == (before, ("equal", 12))
+
+
+def test_the_place_in_a_series_needs_a_ledger() -> None:
+    policy = md.tables.Policy.full(md.tables.Domain({"status": ["yes", "no"]}))
+    for name, value in (("step", 0), ("gap", True), ("series", "no"), ("series", False)):
+        with pytest.raises(InputError, match=f"^{name}: is given without a ledger"):
+            md.tables.Histogram().release(["yes"], policy, epsilon=1, **{name: value})
