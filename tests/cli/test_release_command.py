@@ -421,4 +421,5 @@ def test_a_trace_is_outside_the_series_of_its_ledger() -> None:
     assert "outside the series" not in flat(run(*line).stderr)
     assert not ledger.entries
     assert "outside the series" in flat(well(*line, "--no-series").stderr)
+    assert "outside the series" in json.loads(Path("released/release.json").read_text())["composition"]["meaning"]
     assert [entry.series for entry in ledger.entries] == [False] * 5
