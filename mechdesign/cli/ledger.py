@@ -208,12 +208,12 @@ def _show_series(series: LedgerSeries) -> None:
         console.print("plan      none: every release states its ε")
         return
     if series.plan == "constant":
-        console.print(f"plan      ε = {number(float(budgets[0]))} at every step, without an end")
+        console.print(f"plan      ε = {at_least(float(budgets[0]))} at every step, without an end")
         return
     rest = f"; {used} of {len(budgets)} budgets are used" if used else ""
     if len(budgets) > 1 and not series.steps:
         rest = f", where α/T is {number(float(series.alpha) / len(budgets))}"
-    runs = [f"{len(list(run))} × {number(float(each))}" for each, run in itertools.groupby(budgets[used:])]
+    runs = [f"{len(list(run))} × {at_least(float(each))}" for each, run in itertools.groupby(budgets[used:])]
     more = f" and {len(runs) - _STEPS} more" if len(runs) > _STEPS else ""
     left = f"ε = {', '.join(runs[:_STEPS])}{more}" if runs else "nothing is left"
     console.print(f"plan      {left}{rest}", soft_wrap=True)
@@ -229,7 +229,8 @@ def _show_entries(opened: Ledger, series: LedgerSeries) -> None:
         cost = f"ρ = {number(float(entry.rho or 0))}" if entry.epsilon is None else number(float(entry.epsilon))
         leaks = "" if entry.step is None else at_most(leakage[entry.step])
         what = ", ".join([entry.what, *([": ".join(entry.part)] if entry.part else [])])
-        shown.add_row(str(entry.step or "none"), turn, cost, leaks, entry.when[:10], entry.who or "", what)
+        step = "none" if entry.step is None else str(entry.step)
+        shown.add_row(step, turn, cost, leaks, entry.when[:10], entry.who or "", what)
     if entries:
         output().print(shown)
     _show_next(series)

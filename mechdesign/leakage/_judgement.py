@@ -19,9 +19,12 @@ _ADD_STEPS = (
     'ledger.series.plan = ("equal", m)'
 )
 _REPEAT = (
-    "To correct or repeat a release, remove the plan (mechdesign ledger plan FILE none, or in Python "
-    "ledger.series.plan = None), release it with a stated ε, and plan the steps that remain (mechdesign ledger plan "
-    "FILE --steps M)"
+    "Publish only that release. To correct or repeat it, remove the plan (mechdesign ledger plan FILE none, or in "
+    "Python ledger.series.plan = None), release it with a stated ε, and plan the steps that remain (mechdesign ledger "
+    "plan FILE --steps M)"
+)
+_OTHER_VALUES = (
+    "release the values of the chain in their order, or state series=False (--no-series) and ε for another table"
 )
 
 
@@ -103,8 +106,13 @@ def _require_member(contents: Contents, series: Series, asked: Asked) -> None:
             remedy="take Policy.full, with a value such as absent; Ledger.spend needs complete=, the number of values",
         )
     if asked.complete != series.size:
-        bound = f"{series.size}, as in the chain of the series"
-        raise InputError("complete", "is not the number of values of the chain", value=asked.complete, bound=bound)
+        raise InputError(
+            "complete",
+            "is not the number of values of the chain",
+            value=asked.complete,
+            bound=f"{series.size}, as in the chain of the series",
+            remedy=_OTHER_VALUES,
+        )
     first = next((each for each in contents.entries if each.step is not None), None)
     domain = series.domain or (first.domain if first is not None else entry.domain)
     if entry.domain != domain:
@@ -113,7 +121,7 @@ def _require_member(contents: Contents, series: Series, asked: Asked) -> None:
             "is another one than that of the series",
             value=entry.domain,
             bound=str(domain),
-            remedy="use the values of the chain in their order, or state series=False (--no-series)",
+            remedy=f"{_OTHER_VALUES}. A first entry by hand needs domain=, or add_series does",
         )
     if entry.classes is not None and not joins_values(entry.classes):
         bound = "noisy answers, or one class of all values"

@@ -41,7 +41,10 @@ def _left_out(entries: Sequence[Entry], step: TimeStep) -> Iterator[str]:
         nearest = min(others, key=lambda other: abs(place_of(other) - place_of(step)))
         count = abs(place_of(nearest) - place_of(step)) - 1
         if count:
-            yield f"Steps left out between {nearest} and {step}: {count}. Nothing may have been released there."
+            yield (
+                f"Steps left out between {nearest} and {step} at this time: {count}. What was released there before is "
+                "not counted; what is released there later is."
+            )
 
 
 def assumptions(series: Series) -> tuple[str, ...]:
@@ -50,7 +53,8 @@ def assumptions(series: Series) -> tuple[str, ...]:
     several = [name for name, losses in sides.items() if len(losses) > 1]
     unknown = [name for name, losses in sides.items() if not any(losses)]
     return (
-        "The limit α assumes that the chain holds for each person and at every step. Groups of people that move in "
+        "The limit α assumes that a person has one row at each step, and that the chain holds for each person and at "
+        "every step. Groups of people that move in "
         "different ways can leak more than a chain counted over all of them says.",
         *([_CANDIDATES] if several else []),
         *(_UNKNOWN.format(side=name) for name in unknown),

@@ -20,6 +20,7 @@ from mechdesign.leakage._entries import TimeStep
 from mechdesign.leakage._estimate import correlations_from_traces
 from mechdesign.leakage._series import place_of, read_step, require_kind_of
 from mechdesign.leakage.accounting import Ledger
+from mechdesign.model._words import format_bound
 from mechdesign.specification._chain_files import matrix_bytes
 from mechdesign.specification._table_specification import ReleaseSpecification, people_of
 from mechdesign.tables._charges import digest_of_domain
@@ -154,5 +155,5 @@ def _plans(backward: Correlation, forward: Correlation) -> list[str]:
         except InputError:
             found.append(f"none {what}")
         else:
-            found.append(f"{float(series.budgets[0]):.4g} {what}")
+            found.append(f"{format_bound(float(series.budgets[0]), up=False, digits=4)} {what}")
     return [f"with α = {_ALPHA}, this chain allows ε = {', or '.join(found)} (α/{_STEPS} is {_ALPHA / _STEPS:.4g})"]

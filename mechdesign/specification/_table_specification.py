@@ -589,6 +589,8 @@ def _parse(text: str, base_folder: str | os.PathLike[str], name: str) -> Release
     records, people, table = build_records(document.domain, source / "domain"), document.table, document.release
     if people.person is True or people.person == "":
         raise source.error(("table", "person"), "names no column", value=people.person, bound=_PERSON)
+    if people.step is not None and not people.step.strip():
+        raise source.error(("table", "step"), "names no column", value=people.step, bound="the name of a column")
     policy = build_policy(document.policy, source / "policy", records.domain)
     with source.keys(_keys_of(table)):
         require_plain(document.title, "title")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from fractions import Fraction
@@ -53,6 +54,15 @@ def a_series(*options: str) -> str:
 def test_a_chain_of_monthly_files_is_that_of_one_file_with_a_column() -> None:
     said = flat(well("chain", "s.toml", "all.csv", "-o", "one").stderr)
     assert "900 pairs of 300 people" in said
+    # The budgets of the note keep their promise, as printed.
+    for noted, count in re.findall(r"([0-9.]+) at (?:every step, without|each of (12) steps)", said):
+        md.Ledger().add_series(
+            alpha=1,
+            backward=md.data.read_matrix("one/backward.csv", header=False, index=False),
+            forward=md.data.read_matrix("one/forward.csv", header=False, index=False),
+            plan=[Fraction(noted)] * int(count or 2000),
+            history="others",
+        )
     assert "at each of 12 steps" in said
     # With a column of steps the order of files does not matter; without one it is the order of the steps.
     well("chain", "s.toml", "4.csv", "1.csv", "3.csv", "2.csv", "-o", "two")
@@ -314,8 +324,10 @@ def test_a_ledger_with_a_series_shows_entries_and_what_is_left() -> None:
     mixed.add_series(alpha=1, backward=None, forward=[[1, 0], [0, 1]], history="others")
     mixed.spend("ages", "b", rho="0.001", series=False)
     assert "ρ = 0.001" in well("ledger", "show", "rho.json").stdout.splitlines()[-1]
-    mixed.spend("a count", "b", epsilon="0.01", step=7, complete=2)
-    assert "step 8 may spend at most" in well("ledger", "show", "rho.json").stdout
+    mixed.spend("a count", "b", epsilon="0.01", step=0, complete=2)
+    assert well("ledger", "show", "rho.json").stdout.splitlines()[-2].split()[0] == "0"
+    mixed.spend("a count", "b", epsilon="0.01", step=1, complete=2)
+    assert "step 2 may spend at most" in well("ledger", "show", "rho.json").stdout
     for last in ("9999-12", 10**15 - 1):
         ended = md.Ledger(path=f"{last}.json")
         ended.add_series(alpha=1, backward=None, forward=[[1, 0], [0, 1]], history="others")
@@ -450,6 +462,7 @@ def test_wrong_input_is_refused_before_data_are_read() -> None:
         "text": ('"planned"', '"plan"'),
         "above": ('"planned"', "0.2"),
         "column": ('step = "month"', 'step = "mont"'),
+        "unnamed": ('step = "month"', 'step = " "'),
         "plain": ("l.json", "plain.json"),
         "missing": ('"l.json"', '"missing.json", epsilon = 2'),
     }
@@ -461,7 +474,8 @@ def test_wrong_input_is_refused_before_data_are_read() -> None:
         {
             f"table threshold.toml {there}": "Policy.full",
             f"table absence.toml {there}": "without absence",
-            f"table size.toml {there}": "must be 3, as in the chain",
+            f"table size.toml {there}": "must be 3, as in the chain of the series. Release the values of the chain",
+            f"table unnamed.toml {there}": "table.step: names no column",
             f"table order.toml {there}": "the values of the chain in their order",
             f"table rows.toml {there}": "table.rows_per_person",
             f"table rho.toml {there}": "release.rho",
@@ -476,6 +490,7 @@ def test_wrong_input_is_refused_before_data_are_read() -> None:
             "table nowhere.toml nowhere.csv --no-series --gap": "--no-series excludes it",
             "table nowhere.toml nowhere.csv --gap": "--gap needs --step",
             "table s.toml nowhere.csv -o x": "no step is given",
+            "table s.toml nowhere.csv -o x --no-series": "State ε, with --no-series",
             "table above.toml nowhere.csv -o x": "--no-series",
             "table s.toml 1.csv --seed 1 -o x": "no step is given",
             "table s.toml nowhere.csv --step 2025-13 -o x": 'such as "2026-11"',
