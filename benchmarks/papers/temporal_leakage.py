@@ -10,9 +10,9 @@ from matplotlib.figure import Figure as Picture
 from papers.drawing import COLOURS, finish, label, line, logarithmic, panels
 from papers.experiments import Experiment, Row, Rows
 from papers.showing import Figure, Verdict
+from papers.temporal_leakage_counts import ALONE, ALPHA, COUNTS, GROUP, GUESS
 from papers.temporal_leakage_runs import (
     ALLOCATION,
-    EXPERIMENTS,
     LOSS,
     OVER_TIME,
     RUNTIME,
@@ -22,6 +22,8 @@ from papers.temporal_leakage_runs import (
 )
 
 __all__ = ["EXPERIMENTS", "FIGURES"]
+
+EXPERIMENTS = (OVER_TIME, LOSS, SUPREMA, RUNTIME, SMOOTHED, ALLOCATION, UTILITY, COUNTS)
 
 CORRELATIONS = ("strongest", "moderate", "none")
 # Relative rounding error of the stored numbers.
@@ -326,6 +328,54 @@ def judge_utility(rows: Rows) -> Verdict:
     return Verdict(sum(claims), len(claims), found)
 
 
+def repeated_counts(rows: Rows) -> Picture:
+    """Draw Example 1: leakage above, error below, a column for each chain that allows all plans."""
+    chains = [chain for chain in _values(rows, "chain") if None not in _values(_where(rows, chain=chain), "error")]
+    picture, all_axes = panels(len(chains), 2, width=3.4, height=2.6)
+    for column, chain in enumerate(chains):
+        above, below = all_axes[column], all_axes[column + len(chains)]
+        own = _where(rows, chain=chain)
+        for kind, plan in enumerate(name for name in _values(own, "plan") if name != GUESS):
+            points = _where(own, plan=plan)
+            for axes, what in ((above, "TPL"), (below, "error")):
+                axes.plot([r["step"] for r in points], [r[what] for r in points], **line(kind), label=plan)
+        above.axhline(ALPHA, color="#59636e", linewidth=0.8, linestyle=":")
+        guess = _where(own, plan=GUESS)
+        below.plot([r["step"] for r in guess], [r["error"] for r in guess], color="#59636e", linestyle=":", label=GUESS)
+        label(above, "", "leakage (nats)" if column == 0 else "", chain)
+        label(below, "release", "error of a count" if column == 0 else "")
+    for row, what in ((all_axes[: len(chains)], "TPL"), (all_axes[len(chains) :], "error")):
+        drawn = [row[what] for row in rows if row["chain"] in chains and row[what]]
+        for axes in row:
+            axes.set_ylim(0.7 * min(drawn), 1.4 * max(drawn))
+            logarithmic(axes, "y")
+    text = f"Plans of a ledger leak at most α = {ALPHA}, and independent releases do not"
+    return finish(picture, text, legend=all_axes[-1], columns=3)
+
+
+def judge_repeated_counts(rows: Rows) -> Verdict:
+    """Judge Example 1 for each chain: what independent releases leak, and the noise of Algorithms 7 and 8."""
+    claims, found = [], []
+    for chain in _values(rows, "chain"):
+        own = _where(rows, chain=chain)
+        mean = {row["plan"]: row["mean"] for row in own}
+        epsilon = {row["plan"]: row["epsilon"] for row in own if row["step"] < 2}
+        leaks = {name: max(r["TPL"] or 0 for r in _where(own, plan=name)) for name in mean}
+        assert all(leak <= ALPHA + SAME for name, leak in leaks.items() if name != ALONE)
+        claims.append(leaks[ALONE] > ALPHA)
+        claims += [mean[name] is not None and mean[name] < mean[GROUP] for name in ("Algorithm 7", "Algorithm 8")]
+        refused = [f"{name} is refused (ε = 0)" for name, error in mean.items() if error is None]
+        errors = [
+            f"{name} {error:.4g}" + (f" (ε = {epsilon[name]:.3g})" if name in ("equal plan", "Algorithm 7") else "")
+            for name, error in mean.items()
+            if error is not None and name != ALONE
+        ]
+        found.append(
+            f"{chain}: {ALONE} leaks up to {leaks[ALONE]:.4g}; mean errors of a count: {', '.join(errors + refused)}."
+        )
+    return Verdict(sum(claims), len(claims), " ".join(found))
+
+
 def _where(rows: Rows, **values: object) -> Rows:
     return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
@@ -406,5 +456,16 @@ FIGURES = (
         utility,
         judge_utility,
         "Mean absolute Laplace noise by number of releases and by degree of correlation, for two algorithms",
+    ),
+    Figure(
+        "temporal_leakage_counts",
+        "Temporal leakage, Example 1",
+        "counts of people at each place that are released every hour, each with ε = α, leak more than α. Group privacy "
+        "over all releases adds too much noise; Algorithms 7 and 8 keep α with less.",
+        COUNTS,
+        repeated_counts,
+        judge_repeated_counts,
+        "temporal_leakage",
+        "Leakage and error of each hour's counts under four plans and for independent releases, for three chains",
     ),
 )

@@ -24,7 +24,7 @@ from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage._loss import log_ratio
 from papers.experiments import Experiment, Row
 
-__all__ = ["ALLOCATION", "EXPERIMENTS", "LOSS", "OVER_TIME", "RUNTIME", "SMOOTHED", "SUPREMA", "UTILITY"]
+__all__ = ["ALLOCATION", "LOSS", "OVER_TIME", "RUNTIME", "SMOOTHED", "SUPREMA", "UTILITY"]
 
 Floats = NDArray[np.float64]
 
@@ -282,4 +282,3 @@ UTILITY = Experiment(
     keys=("panel", "s", "steps", "algorithm"),
     spread={"noise": 1e-6},
 )
-EXPERIMENTS = (OVER_TIME, LOSS, SUPREMA, RUNTIME, SMOOTHED, ALLOCATION, UTILITY)

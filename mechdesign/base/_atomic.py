@@ -89,7 +89,7 @@ def write_file(
             # The content cannot be found until the folder with its name is also on the disk.
             whole = _synchronise(target.parent) and whole
     except OSError as error:
-        raise ExportError(f"{target} could not be written: {_reason(error)}") from error
+        raise ExportError(f"{target} could not be written: {_reason(error, target.parent)}") from error
     if not whole:
         _note_unsynchronised(target.parent)
 
@@ -416,5 +416,8 @@ def _previous(name: str) -> str:
     return f".{name}.previous"
 
 
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)
+def _reason(error: OSError, folder: Path | None = None) -> str:
+    """Return the reason of an error, with a remedy for a folder whose users cannot replace the files of others."""
+    said = error.strerror or str(error)
+    sticky = folder is not None and error.errno == errno.EPERM and folder.stat().st_mode & stat.S_ISVTX
+    return f"{said}. Remove the sticky bit of its folder: chmod -t {folder}" if sticky else said

@@ -299,7 +299,9 @@ class LeakageExceededError(MechdesignError):
         self.step = step
         self.leakage = leakage
         self.alpha = alpha
-        super().__init__(f"step {step} would leak {leakage:.6g}; must be <= {alpha:.6g}. {remedy}")
+        # As many digits as tell both numbers apart.
+        digits = next((count for count in range(6, 17) if f"{leakage:.{count}g}" != f"{alpha:.{count}g}"), 17)
+        super().__init__(f"step {step} would leak {leakage:.{digits}g}; must be <= {alpha:.{digits}g}. {remedy}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self.args, vars(self))

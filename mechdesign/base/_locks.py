@@ -183,8 +183,9 @@ def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
         raise LockError(f"{file} {why}; nothing was recorded. {remedy}") from error
     try:
         with contextlib.suppress(OSError):
-            # An older lock may have another mode; only its owner can change it.
-            file.chmod(mode)
+            # An older lock may have another mode. A folder that is closed for a while keeps the mode.
+            if os.access(file.parent, os.W_OK):
+                file.chmod(mode)
         yield
     finally:
         lock.release()
@@ -234,4 +235,6 @@ def why_unlocked(file: Path, error: OSError | NotImplementedError) -> tuple[str,
     if isinstance(error, NotImplementedError) or error.errno in _NO_LOCKS:
         remedy = "Store it on a local disk, or mount the network share with locks"
         return f"cannot be locked: its file system refuses locks ({reason})", remedy
+    if getattr(error, "errno", None) == errno.EROFS:
+        return f"cannot be locked ({reason})", "Mount the file system so that it can be written"
     return f"cannot be locked ({reason})", "Remove it if it is not a lock file"

@@ -211,6 +211,18 @@ def opened(value: Any, place: str, dtype: DTypeLike | None = None) -> Named:
     return found
 
 
+def settled(value: Any, place: str, names: Names = ()) -> Named:
+    """Return a value as `Named.settled` does, with `names` if it has none; raise `InputError` if it has others."""
+    found = opened(value, place).settled(place)
+    if not names:
+        return found
+    made = Named(found.values, names, names if found.values.ndim > 1 else ()).oriented().settled(place)
+    if made.rows != tuple(names) or not (_are_counted(found.rows) or found.rows == made.rows):
+        bound = "texts, in the order of an array without names, or the names of the array"
+        raise InputError("names", f"do not fit {place}", value=names[0], bound=bound)
+    return made
+
+
 def order_of(found: Labels, labels: Labels, place: str) -> NDArray[np.int64] | None:
     """Return the position of each label among names, or None if the names are in the order of the labels.
 
@@ -337,14 +349,7 @@ def _names(value: Any, place: str) -> tuple[Names, Names, tuple[Any, ...]]:
 
 
 def require_one_index(arrays: Mapping[str, Any]) -> None:
-    """Raise `InputError` for an array whose rows have other names than those of the array before it.
-
-    Args:
-        arrays: The arrays by their paths; arrays whose rows have no names do not count.
-
-    Raises:
-        InputError: The names differ, or their order does.
-    """
+    """Raise `InputError` at the path of an array whose rows have other names than the array with names before it."""
     found = {path: rows for path, each in arrays.items() if (rows := _names(each, path)[0])}
     for (first, rows), (path, others) in pairwise(found.items()):
         if rows != others:

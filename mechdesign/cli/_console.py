@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 import click
 
 from mechdesign.base._errors import InputError, MissingDependencyError
-from mechdesign.base._locks import WAIT_S, exists, lock_file_of
+from mechdesign.base._locks import WAIT_S, exists
 from mechdesign.certify._texts import escape
 
 if TYPE_CHECKING:
@@ -324,29 +324,32 @@ no_series_option = click.option(
 
 
 def announce(ledger: Ledger | None, public: Path) -> None:
-    """Show the full path of the ledger that will be charged or created, or state that no ledger is charged.
+    """Show the full path of the ledger of a release, or state that no ledger is charged.
 
-    Raises `InputError` if the ledger is in the folder that may be published.
+    A new ledger is shown at the end of the command, if it was created. Raises `InputError` if the ledger is in the
+    folder that may be published.
     """
     if ledger is None:
         say_note("no ledger is charged: only the released files record the spent budget")
         return
-    assert ledger.path is not None
-    if public.resolve() in ledger.path.parents:
+    path = ledger.path
+    assert path is not None
+    if public.resolve() in path.parents:
         raise InputError(
             "--output",
             "is the folder of the ledger, which is private",
             value=str(public),
-            bound=f"a folder that does not contain {ledger.path}",
+            bound=f"a folder that does not contain {path}",
         )
-    lock = lock_file_of(ledger.path)
-    if not exists(ledger.path):
-        # If the folder is missing, or the lock of an earlier ledger exists, the ledger cannot be created, and this note
-        # is omitted.
-        if ledger.path.parent.is_dir() and not exists(lock):
-            say_note(f"the ledger {ledger.path} is created")
+    if exists(path):
+        say_note(f"the ledger of this release is {path}")
         return
-    say_note(f"the ledger {ledger.path} is charged")
+
+    def say_created() -> None:
+        if exists(path):
+            say_note(f"the ledger {path} was created")
+
+    click.get_current_context().call_on_close(say_created)
 
 
 def show_spending(ledger: Ledger) -> None:

@@ -234,8 +234,8 @@ def chain(
     of zeros as any row; a release needs --ends stay.
 
     With a specification of a table, the chain is counted over all values of its domain. The column `step` of [table]
-    states the time step of each row; without it, each TABLE.csv is a step, in their order. `mechdesign ledger series`
-    reads DIR.
+    states the time step of each row; without it, each TABLE.csv is one step, the month or integer by which its name
+    differs from the others. Names must be in the order of steps. `mechdesign ledger series` reads DIR.
     """
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.specification import _table_specification as table_specification

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,18 +13,27 @@ import click
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import matrix_options, naming_options
-from mechdesign.cli._console import at_most, number, output, say_error, say_note, show_spending, table, wait_option
+from mechdesign.cli._console import (
+    at_least,
+    at_most,
+    number,
+    output,
+    say_error,
+    say_note,
+    show_spending,
+    table,
+    wait_option,
+)
 from mechdesign.cli._correlations import losses, warnings_once
 from mechdesign.data.matrices import Declared
 
 if TYPE_CHECKING:
-    from mechdesign.leakage._entries import TimeStep
-    from mechdesign.leakage.accounting import LedgerSeries
+    from mechdesign.leakage.accounting import Ledger, LedgerSeries
 
 _FILE = click.Path(path_type=Path)
 # A budget below this share of α is useless.
 _LITTLE = Fraction(1, 1000)
-# Number of steps and of budgets that are shown.
+# Number of budgets that are shown.
 _STEPS = 40
 
 
@@ -121,8 +130,8 @@ def series(
     if folder is not None:
         files = {name: str(folder / f"{name}.csv") for name in files}
     matrices = {name: None if file in (None, "none") else Path(file) for name, file in files.items()}
-    opened = Ledger.existing(path, wait)
-    with naming_options({"(alpha|backward|forward|plan|history)": r"--\1"}), warnings_once():
+    opened, domain = Ledger.existing(path, wait), None if folder is None else domain_of(folder)
+    with naming_options({"(alpha|backward|forward|history)": r"--\1", **_plan_name(steps, budgets)}), warnings_once():
         before, after = losses(matrices, header, index)
         made = opened.add_series(
             alpha=alpha,
@@ -130,14 +139,16 @@ def series(
             forward=after,
             plan=_plan(steps, kind, budgets),
             history=history,
-            domain=None if folder is None else domain_of(folder),
+            domain=domain,
         )
-    _show_series(made, {})
+    _show_series(made)
     little = steps is not None and kind is None and made.budgets[0] < made.alpha / steps * Fraction(11, 10)
     if little and opened.rho is None:
         say_note(
             "this gains less than a tenth over α/T, which needs no assumption: a ledger without a series and with ε = α"
         )
+    if domain is None:
+        say_note("the first release determines the values of the series: they must be the states of the chain")
     for sentence in made.assumptions:
         say_note(sentence)
 
@@ -153,21 +164,26 @@ def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budg
     A step with a release has nothing left under the new plan. --steps 9 gives 9 more steps, next to each other, the
     largest equal budget under which no leakage exceeds α.
     """
-    if none is None and (steps, kind, budgets) == (None, None, None):
-        raise click.UsageError("give --steps, --plan, --budgets or none")
+    if (none is None) == ((steps, kind, budgets) == (None, None, None)):
+        raise click.UsageError("give either none, or --steps, --plan or --budgets")
     from mechdesign.leakage.accounting import Ledger
 
     found = Ledger.existing(path, wait).series
     if found is None:
         raise click.UsageError(f"{path} has no series: add one with mechdesign ledger series")
-    with naming_options({"plan": "--plan"}):
+    with naming_options(_plan_name(steps, budgets)):
         found.plan = None if none else _plan(steps, kind, budgets)
-    _show_series(found, found.steps)
-    if found.budgets and found.budgets[0] < found.alpha * _LITTLE:
+    _show_series(found)
+    if _show_next(found) < found.alpha * _LITTLE:
         say_note(
             "almost nothing is left of α for these people: plan more steps before the last ones, or a plan without an "
             "end (--plan constant) at the start. Together with a new ledger, they would leak more than α"
         )
+
+
+def _plan_name(steps: int | None, budgets: Path | None) -> dict[str, str]:
+    """Return the option that an error about the plan names."""
+    return {r"plan(\[.*)?": "--budgets" if budgets else "--steps" if steps else "--plan"}
 
 
 def _plan(steps: int | None, kind: str | None, budgets: Path | None) -> object:
@@ -183,28 +199,53 @@ def _plan(steps: int | None, kind: str | None, budgets: Path | None) -> object:
     return kind if steps is None else (kind or "equal", steps)
 
 
-def _show_series(series: LedgerSeries, steps: Mapping[TimeStep, Fraction]) -> None:
-    """Show the promise, the steps that have entries and the plan."""
+def _show_series(series: LedgerSeries) -> None:
+    """Show the promise, and what is left of the plan."""
     console = output()
     console.print(f"series    no value leaks more than α = {exact_text(series.alpha)}; history: {series.history}")
-    if steps:
-        leakage = series.leakage
-        shown = table("step", "ε", "leakage", numbers=("ε", "leakage"))
-        for step in list(steps)[-_STEPS:]:
-            shown.add_row(str(step), number(float(steps[step])), at_most(leakage[step]))
-        console.print(shown)
-    budgets = series.budgets
+    budgets, used = series.budgets, series.used
     if not budgets:
         console.print("plan      none: every release states its ε")
         return
-    alone = ""
-    if len(budgets) > 1 and not steps:
-        alone = f", where α/T is {number(float(series.alpha) / len(budgets))}"
-    runs = [f"{len(list(run))} × {number(float(each))}" for each, run in itertools.groupby(budgets)]
     if series.plan == "constant":
-        runs, alone = [f"{number(float(budgets[0]))} at every step, without an end"], ""
+        console.print(f"plan      ε = {at_least(float(budgets[0]))} at every step, without an end")
+        return
+    rest = f"; {used} of {len(budgets)} budgets are used" if used else ""
+    if len(budgets) > 1 and not series.steps:
+        rest = f", where α/T is {number(float(series.alpha) / len(budgets))}"
+    runs = [f"{len(list(run))} × {at_least(float(each))}" for each, run in itertools.groupby(budgets[used:])]
     more = f" and {len(runs) - _STEPS} more" if len(runs) > _STEPS else ""
-    console.print(f"plan      ε = {', '.join(runs[:_STEPS])}{more}{alone}", soft_wrap=True)
+    left = f"ε = {', '.join(runs[:_STEPS])}{more}" if runs else "nothing is left"
+    console.print(f"plan      {left}{rest}", soft_wrap=True)
+
+
+def _show_entries(opened: Ledger, series: LedgerSeries) -> None:
+    """Show the entries in the order of time, with the leakage of each step, and what the next step may spend."""
+    order, leakage = list(series.steps), series.leakage
+    entries = sorted(opened.entries, key=lambda entry: order.index(entry.step) if entry.step is not None else -1)
+    shown = table("step", "turn", "ε", "leakage", "date", "who", "what", numbers=("turn", "ε", "leakage"))
+    for entry in entries:
+        turn = "" if entry.turn is None else str(entry.turn + 1)
+        cost = f"ρ = {number(float(entry.rho or 0))}" if entry.epsilon is None else number(float(entry.epsilon))
+        leaks = "" if entry.step is None else at_most(leakage[entry.step])
+        what = ", ".join([entry.what, *([": ".join(entry.part)] if entry.part else [])])
+        step = "none" if entry.step is None else str(entry.step)
+        shown.add_row(step, turn, cost, leaks, entry.when[:10], entry.who or "", what)
+    if entries:
+        output().print(shown)
+    _show_next(series)
+
+
+def _show_next(series: LedgerSeries) -> Fraction:
+    """Show and return what the step after the latest one may spend; α if no step has an entry, or none follows."""
+    from mechdesign.leakage._series import step_after
+
+    steps = list(series.steps)
+    if not steps or (following := step_after(steps[-1])) is None:
+        return series.alpha
+    most = series.largest(following)
+    output().print(f"next      step {following} may spend at most ε = {at_least(float(most))}")
+    return most
 
 
 @ledger.command()
@@ -217,7 +258,8 @@ def show(path: Path) -> None:
     for line in str(opened).splitlines():
         output().print(line, soft_wrap=True, markup=False)
     if (found := opened.series) is not None:
-        _show_series(found, found.steps)
+        _show_series(found)
+        _show_entries(opened, found)
         for sentence in found.assumptions:
             say_note(sentence)
 

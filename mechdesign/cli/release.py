@@ -20,6 +20,7 @@ from mechdesign.cli._arguments import (
     example_for,
     example_option,
     input_files,
+    naming_options,
     read_specification,
 )
 from mechdesign.cli._console import (
@@ -136,6 +137,7 @@ def release(
         if trace is None:
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late, so that wrong usage is rejected immediately.
+        from mechdesign.leakage._promises import OUTSIDE
         from mechdesign.specification._traces import require_steps
 
         folders = _Folders(directory, private, channels)
@@ -153,7 +155,9 @@ def release(
                 given, seed, (*(f"trace: {note}" for note in steps.notes), *([ADD_UP] if second else []))
             )
             ledger = None if seeded else _open_ledger(given, ledger_file, wait, directory)
-            with promising("keeping the steps released so far"):
+            if ledger is not None and ledger.series is not None and series is False:
+                say_note(OUTSIDE)
+            with promising("keeping the steps released so far"), naming_options({"step|series": "--no-series"}):
                 found = given.release(
                     trace, seed=seed, ledger=ledger, progress=live, keep=folders.keep, own_history=own_history,
                     series=series,
@@ -253,14 +257,11 @@ def _show_notes_before(given: Specification, seed: int | None, notes: Iterable[s
 
 def _open_ledger(given: Specification, file: Path | None, wait: float, directory: Path) -> Ledger | None:
     """Return the ledger that is charged, from a file or the specification, and show its path."""
-    from mechdesign.leakage._promises import OUTSIDE
     from mechdesign.leakage.accounting import Ledger
 
     ledger = given.ledger(wait) if file is None else Ledger.existing(file, wait)
     if ledger is not None:
         announce(ledger, directory)
-        if ledger.series is not None:
-            say_note(OUTSIDE)
     return ledger
 
 

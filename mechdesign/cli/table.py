@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
+from msgspec import structs
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import ExportError, ReportError
-from mechdesign.cli._arguments import example_for, example_option, input_files
+from mechdesign.cli._arguments import example_for, example_option, input_files, naming_options
 from mechdesign.cli._console import (
     Text,
     announce,
@@ -44,6 +46,8 @@ _SEEDED = (
     "no ledger; never publish it"
 )
 _ROWS = 12
+# Options of the arguments of a release.
+_OPTIONS = {"(step|gap)": r"--\1", "series": "--no-series"}
 
 
 def _as_step(_: click.Context, __: click.Parameter, text: str | None) -> TimeStep | None:
@@ -55,6 +59,10 @@ def _as_step(_: click.Context, __: click.Parameter, text: str | None) -> TimeSte
 step_option = click.option(
     "--step", metavar="STEP", callback=_as_step,
     help="Time step of a release of the ledger's series: an integer, or a month such as 2026-11.",
+)  # fmt: skip
+ledger_option = click.option(
+    "--ledger", "ledger_file", metavar="FILE", type=_FILE,
+    help="Take this ledger instead of the ledger in [ledger]. Create it with `mechdesign ledger new`.",
 )  # fmt: skip
 
 
@@ -89,10 +97,7 @@ def release_tables() -> None:
     "-o", "--output", "folder", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
     help="Folder of the files that may be published.",
 )  # fmt: skip
-@click.option(
-    "--ledger", "ledger_file", metavar="FILE", type=_FILE,
-    help="Charge this ledger instead of the ledger in [ledger]. Create it with `mechdesign ledger new`.",
-)  # fmt: skip
+@ledger_option
 @wait_option
 @click.option("--report/--no-report", default=True, help="Also write report.html.")
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same answers every time.")
@@ -134,14 +139,18 @@ def release(
     If the ledger has a series, --step states the time step, and epsilon = "planned" is what its plan leaves.
     """
     started = time.perf_counter()
-    given = _read_specification(specification, example)
+    if (gap and step is None) or (series is False and step is not None):
+        raise click.UsageError(
+            "--gap needs --step; --no-series excludes it, since nothing outside the series has a step"
+        )
+    given = _read_specification(specification, example, ledger_file)
     with contextlib.ExitStack() as opened:
+        opened.enter_context(naming_options(_OPTIONS))
         if records is None and example is not None:
             records = opened.enter_context(examples.on_disk(example_for(example, "table").trace))
         if records is None:
             raise click.UsageError("give TABLE.csv: the records")
         # Imported late, so that wrong usage is rejected immediately.
-        from mechdesign.leakage.accounting import Ledger
         from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_space
         from mechdesign.tables._files import FILES, check_target, holds_release
 
@@ -156,7 +165,7 @@ def release(
             say_warning(_SEEDED, UserWarning, "", 0)
         ledger = None
         if seed is None:
-            ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
+            ledger = given.ledger(wait)
             announce(ledger, folder)
         notes += given.remarks
         with Deadline().keeping("writing the answers, whose budget is already spent", at_once=False):
@@ -200,26 +209,32 @@ def _save(found: Published, folder: Path, report: bool, overwrite: bool) -> None
 @release_tables.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
 @example_option("table")
+@ledger_option
 @step_option
-def plan(specification: Path | None, example: str | None, step: TimeStep | None) -> None:
+def plan(specification: Path | None, example: str | None, ledger_file: Path | None, step: TimeStep | None) -> None:
     """Show the expected error of every known strategy, and the proven limit; no data are needed.
 
     A planned ε is read from the plan of the ledger for --step; nothing is charged.
     """
-    given = _read_specification(specification, example)
-    _show_plan(given.title, given.plan(step=step))
+    given = _read_specification(specification, example, ledger_file)
+    with naming_options(_OPTIONS):
+        _show_plan(given.title, given.plan(step=step))
 
 
-def _read_specification(path: Path | None, example: str | None) -> ReleaseSpecification:
-    from mechdesign.specification._table_specification import parse, read
+def _read_specification(path: Path | None, example: str | None, ledger: Path | None) -> ReleaseSpecification:
+    """Return the specification of a file or an example; `ledger` replaces the ledger that it names."""
+    from mechdesign.leakage.accounting import Ledger
+    from mechdesign.specification._table_specification import DividedLedgerTable, parse, read
 
     if path is not None and example is not None:
         raise click.UsageError("give SPEC.toml or --example NAME, not both")
-    if path is not None:
-        return read(path)
-    if example is None:
+    if path is None and example is None:
         raise click.UsageError("give SPEC.toml, or --example NAME; `mechdesign examples` lists them")
-    return parse(example_for(example, "table").text)
+    given = parse(example_for(example or "", "table").text) if path is None else read(path)
+    if ledger is None:
+        return given
+    named, file = given.ledger_table or DividedLedgerTable(path=""), str(Ledger.existing(ledger).path)
+    return replace(given, ledger_table=structs.replace(named, path=file, epsilon=None, rho=None))
 
 
 def _show(found: Published, ledger: Ledger | None, seconds: float) -> None:

@@ -223,7 +223,7 @@ def _trajectories(table: Table, columns: Columns, left_out: LeftOut) -> tuple[Tr
     users, faults = [_EVERYBODY] * len(table), list[Fault]()
     if columns.user is not None:
         users = table.texts(columns.user)
-        faults.append(blank_cells(table, columns.user, "user"))
+        faults.append(blank(table, columns.user, "user"))
     instants = None
     if columns.time is not None:
         instants, bad = table.times(columns.time)
@@ -298,10 +298,10 @@ def _direction(instants: Instants, rows: Integers) -> int | None:
     return up - down if up or down else None
 
 
-def blank_cells(table: Table, column: str, what: str) -> Fault:
+def blank(table: Table, column: str, what: str) -> Fault:
     """Return the fault of the rows whose cell is blank."""
-    blank = np.array([not text.strip() for text in table.texts(column)], dtype=bool)
-    return f"without a {what}", blank, _error(table, column, "is empty", f"a {what}")
+    rows = np.array([not text.strip() for text in table.texts(column)], dtype=bool)
+    return f"without a {what}", rows, _error(table, column, "is empty", f"a {what}")
 
 
 def _error(table: Table, column: str, problem: str, bound: str, remedy: str = "") -> Callable[[int], InputError]:
@@ -356,7 +356,7 @@ def _located(table: Table, column: str, places: Places, faults: list[Fault]) -> 
         require(np.abs(degrees[:, axis]) <= limit, degrees[:, axis], "places", bound)
     positions = {key: position for position, key in enumerate(places)}
     keys = table.texts(column)
-    faults.append(blank_cells(table, column, "place"))
+    faults.append(blank(table, column, "place"))
     found = np.array([positions.get(key, -1) for key in keys], dtype=np.int64)
     error = _error(table, column, "is not in the table of places", f"one of its {len(places)} keys")
     faults.append(("with a place that the table of places lacks", found < 0, error))
@@ -399,7 +399,7 @@ def read_places(
     layout = Layout(delimiter, decimal, encoding, missing=0)
     table, left_out, faults = read_table(source, [key, latitude, longitude], layout), LeftOut(0), list[Fault]()
     north, east = degrees_of(table, (latitude, longitude), faults)
-    faults.append(blank_cells(table, key, "key"))
+    faults.append(blank(table, key, "key"))
     left_out.keep(table, faults)
     left_out.check()
     found: dict[str, tuple[float, float]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,25 @@ from mechdesign.base._locks import ProcessLock
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, functions_of_both
+from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._series import Series
 from mechdesign.leakage._transitions import as_not_negative, as_target, round_down
-from mechdesign.leakage._upwards import Amount, add_up, decimal, total
+from mechdesign.leakage._upwards import Amount, Budget, Step, add_up, as_float, carry_steps, decimal, that_count, total
+
+_Steps = list[tuple[LossFunction, list[Step]]]
+
+
+class _Releases(NamedTuple):
+    """The budgets of releases, their steps for each candidate, forward ones from the last on, and the worst.
+
+    `worst` is the largest leakage and the negative index of its release.
+    """
+
+    epsilons: tuple[Any, ...]
+    spent: Fraction
+    before: _Steps
+    after: _Steps
+    worst: tuple[Amount, int] = (0.0, 0)
 
 
 class Accountant:
@@ -62,7 +78,11 @@ class Accountant:
         self._alpha, self._on_excess = as_target(alpha), on_excess
         before, after = functions_of_both(backward, forward)
         self._series = Series(as_decimal(self._alpha), tuple(before), tuple(after), "others")
-        self._epsilons: tuple[float, ...] = ()
+        # A forward loss that is the identity needs no steps.
+        self._sums_ahead = any(loss.identity for loss in that_count(after))
+        sides = that_count(before), [] if self._sums_ahead else that_count(after)
+        back, ahead = ([(loss, list[Step]()) for loss in side] for side in sides)
+        self._made = _Releases((), Fraction(0), back, ahead)
         self._lock = ProcessLock()
 
     @property
@@ -73,27 +93,27 @@ class Accountant:
     @property
     def epsilons(self) -> Floats:
         """The budgets spent so far, shape (T,)."""
-        return np.array(self._epsilons)
+        return np.array(self._made.epsilons)
 
     @property
     def backward_leakage(self) -> Floats:
         """The backward leakage of every release, shape (T,), the largest over candidates."""
-        epsilons = self._epsilons
+        epsilons = self._made.epsilons
         return np.array([*map(total, self._series.both_ways(epsilons)[0], itertools.repeat(0.0), epsilons)])
 
     @property
     def forward_leakage(self) -> Floats:
         """The present forward leakage of every release, shape (T,), the largest over candidates."""
-        epsilons = self._epsilons
+        epsilons = self._made.epsilons
         return np.array([*map(total, itertools.repeat(0.0), self._series.both_ways(epsilons)[1], epsilons)])
 
     @property
     def leakage(self) -> Floats:
         """The present temporal leakage of every release, shape (T,)."""
-        return self._leakages(self._epsilons)
+        return self._leakages(self._made.epsilons)
 
     def __len__(self) -> int:
-        return len(self._epsilons)
+        return len(self._made.epsilons)
 
     def preview(self, epsilon: float) -> Floats:
         """Return the leakages of all releases if the next release spends `epsilon`, without recording it.
@@ -104,7 +124,7 @@ class Accountant:
         Returns:
             The leakage of every release, shape (T + 1,).
         """
-        return self._leakages((*self._epsilons, as_not_negative(epsilon, "epsilon")))
+        return self._leakages((*self._made.epsilons, as_not_negative(epsilon, "epsilon")))
 
     def largest(self) -> float:
         """Return the largest budget that the next release may spend, rounded down; it may be 0.0.
@@ -112,7 +132,12 @@ class Accountant:
         The result is exact to the last digit if both loss functions are 0 or the identity. For other loss functions,
         the result is accurate to 2⁻⁵⁰ of α.
         """
-        return self._largest(self._epsilons)
+        made = self._made
+
+        def leak(amount: Fraction) -> dict[int, Amount]:
+            return dict(enumerate((made.worst[0], self._extended(made, amount).worst[0])))
+
+        return round_down(self._series.largest(leak, Fraction(0)))
 
     @in_own_arithmetic
     def release(self, epsilon: float) -> float:
@@ -135,32 +160,45 @@ class Accountant:
                 "again. Processes share a ledger with a series"
             )
         with self._lock:
-            grown = (*self._epsilons, epsilon)
-            leakages = self._leakages(grown)
-            worst = int(leakages.argmax())
-            if leakages[worst] > self._alpha:
-                self._refuse_or_warn(worst, float(leakages[worst]))
-            self._epsilons = grown
+            made = self._extended(self._made, epsilon)
+            worst = max(self._made.worst, made.worst)
+            if (leakage := as_float(worst[0])) > self._alpha:
+                self._refuse_or_warn(-worst[1], leakage)
+            self._made = made._replace(worst=worst)
             # Nothing follows the last release, so that its leakage is the backward leakage.
-            return float(leakages[-1])
+            return total(_most(made.before, -1), 0.0, epsilon)
+
+    def _extended(self, old: _Releases, epsilon: Budget) -> _Releases:
+        """Return the releases and a further one, with the worst of the releases that it changes."""
+        chains = itertools.repeat
+        grown = (*old.epsilons, epsilon)
+        before = [(loss, carry_steps(chains(loss), grown, known=known)) for loss, known in old.before]
+        after = [(loss, carry_steps(chains(loss), grown[::-1], rest=rest)) for loss, rest in old.after]
+        made = _Releases(grown, old.spent + decimal(epsilon), before, after)
+        if self._sums_ahead:
+            # The first release leaks all budgets together, and no release leaks more (Theorem 3).
+            return made._replace(worst=(made.spent, 0))
+        worst: tuple[Amount, int] = (0.0, 0)
+        # From one place on, all earlier releases leak what they leaked.
+        pairs = [(new, rest) for (_, new), (_, rest) in zip(after, old.after, strict=True)]
+        places = range(1, len(grown))
+        ends = [next((place for place in places if new[place] is rest[place - 1]), len(grown)) for new, rest in pairs]
+        for place in range(max(ends, default=1)):
+            index = len(grown) - 1 - place
+            if (leakage := add_up(_most(before, index), _most(after, place), grown[index])) >= worst[0]:
+                worst = leakage, -index
+        return made._replace(worst=worst)
 
     def _refuse_or_warn(self, worst: int, leakage: float) -> None:
         if self._on_excess == "warn":
             message = f"step {worst} now leaks {leakage:.6g}, more than the promised {self._alpha:.6g}"
             warn(message, BudgetWarning, stacklevel=4)
             return
-        remedy = f"Spend at most {self._largest(self._epsilons):.6g}"
+        remedy = f"Spend at most {self.largest():.6g}"
         raise LeakageExceededError(worst, leakage, self._alpha, remedy)
 
     def _leakages(self, epsilons: tuple[float, ...]) -> Floats:
         return np.array([*map(total, *self._series.both_ways(epsilons), epsilons)])
-
-    def _largest(self, epsilons: tuple[float, ...]) -> float:
-        def leak(amount: Fraction) -> dict[int, Amount]:
-            budgets = (*map(decimal, epsilons), amount)
-            return dict(enumerate(map(add_up, *self._series.both_ways(budgets), budgets)))
-
-        return round_down(self._series.largest(leak, Fraction(0)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Raise `LedgerError` for a copy, too: copies together could leak more than α."""
@@ -170,6 +208,10 @@ class Accountant:
         )
 
     def __repr__(self) -> str:
-        leakages = self.leakage
-        said = f", largest leakage {leakages.max():.6g}" if len(leakages) else ""
-        return f"Accountant(alpha={self._alpha!r}, {len(leakages)} releases{said})"
+        made = self._made
+        said = f", largest leakage {as_float(made.worst[0]):.6g}" if made.epsilons else ""
+        return f"Accountant(alpha={self._alpha!r}, {len(made.epsilons)} releases{said})"
+
+
+def _most(sides: _Steps, place: int) -> Amount:
+    return max([steps[place].carried for _, steps in sides], default=0.0)

@@ -8,9 +8,10 @@ from fractions import Fraction
 
 from mechdesign.base._errors import BudgetExceededError, InputError, LeakageExceededError
 from mechdesign.certify._exact import exact_text, nearest
-from mechdesign.leakage._entries import Entry, TimeStep, cost, epsilon_of, rho_of, totals
+from mechdesign.leakage._contents import Contents
+from mechdesign.leakage._entries import Entry, TimeStep, are_apart, cost, epsilon_of, rho_of, totals
 from mechdesign.leakage._exactness import joins_values, require_together
-from mechdesign.leakage._series import LONGEST, Contents, Series, place_of
+from mechdesign.leakage._series import LONGEST, Series, place_of, require_kind_of
 from mechdesign.leakage._upwards import as_float
 
 _ADD_STEPS = (
@@ -18,9 +19,12 @@ _ADD_STEPS = (
     'ledger.series.plan = ("equal", m)'
 )
 _REPEAT = (
-    "To correct or repeat a release, remove the plan (mechdesign ledger plan FILE none, or in Python "
-    "ledger.series.plan = None), release it with a stated ε, and plan the steps that remain (mechdesign ledger plan "
-    "FILE --steps M)"
+    "Publish only that release. To correct or repeat it, remove the plan (mechdesign ledger plan FILE none, or in "
+    "Python ledger.series.plan = None), release it with a stated ε, and plan the steps that remain (mechdesign ledger "
+    "plan FILE --steps M)"
+)
+_OTHER_VALUES = (
+    "release the values of the chain in their order, or state series=False (--no-series) and ε for another table"
 )
 
 
@@ -47,7 +51,7 @@ def judge(contents: Contents, asked: Asked) -> Entry:
     _require_place(contents, asked)
     if series is not None and entry.step is not None:
         _require_member(contents, series, asked)
-        entry = _require_planned(contents, series, asked)
+        entry = _require_planned(contents, asked)
     _require_within(contents, entry)
     if series is not None and entry.step is not None:
         _require_leakage(contents, series, entry)
@@ -65,7 +69,7 @@ def _require_place(contents: Contents, asked: Asked) -> None:
                 "step",
                 "is missing: the ledger has a series, and a release beside it may tell the same values",
                 bound='a time step, such as 11 or "2026-11"',
-                remedy="state the step, or series=False (--no-series): the leakage then does not count the release",
+                remedy="state the step; or, as for traces, series=False (--no-series): the leakage does not count it",
             )
         for name in ("planned", "gap"):
             if getattr(asked, name):
@@ -102,8 +106,13 @@ def _require_member(contents: Contents, series: Series, asked: Asked) -> None:
             remedy="take Policy.full, with a value such as absent; Ledger.spend needs complete=, the number of values",
         )
     if asked.complete != series.size:
-        bound = f"{series.size}, as in the chain of the series"
-        raise InputError("complete", "is not the number of values of the chain", value=asked.complete, bound=bound)
+        raise InputError(
+            "complete",
+            "is not the number of values of the chain",
+            value=asked.complete,
+            bound=f"{series.size}, as in the chain of the series",
+            remedy=_OTHER_VALUES,
+        )
     first = next((each for each in contents.entries if each.step is not None), None)
     domain = series.domain or (first.domain if first is not None else entry.domain)
     if entry.domain != domain:
@@ -112,7 +121,7 @@ def _require_member(contents: Contents, series: Series, asked: Asked) -> None:
             "is another one than that of the series",
             value=entry.domain,
             bound=str(domain),
-            remedy="use the values of the chain in their order, or state series=False",
+            remedy=f"{_OTHER_VALUES}. A first entry by hand needs domain=, or add_series does",
         )
     if entry.classes is not None and not joins_values(entry.classes):
         bound = "noisy answers, or one class of all values"
@@ -120,9 +129,7 @@ def _require_member(contents: Contents, series: Series, asked: Asked) -> None:
 
 
 def _require_step(step: TimeStep, steps: list[TimeStep], gap: bool) -> None:
-    if isinstance(step, int) != isinstance(steps[0], int):
-        bound = f"of the kind of the first one, {steps[0]!r}"
-        raise InputError("step", "is of another kind than the steps of the series", value=step, bound=bound)
+    require_kind_of(steps, step)
     place, places = place_of(step), list(map(place_of, steps))
     if max(*places, place) - min(*places, place) >= LONGEST:
         bound = f"within {LONGEST} steps of all others"
@@ -138,7 +145,7 @@ def _require_step(step: TimeStep, steps: list[TimeStep], gap: bool) -> None:
         )
 
 
-def _require_planned(contents: Contents, series: Series, asked: Asked) -> Entry:
+def _require_planned(contents: Contents, asked: Asked) -> Entry:
     """Return the entry with its turn; raise `BudgetExceededError` if the planned budget does not allow it."""
     entry = asked.entry
     assert entry.step is not None
@@ -160,14 +167,14 @@ def _require_planned(contents: Contents, series: Series, asked: Asked) -> Entry:
     if entry.epsilon > left:
         raise BudgetExceededError(
             f"{entry.what} would spend ε = {exact_text(entry.epsilon)} at step {entry.step}, but {exact_text(left)} is "
-            f"left of its planned budget{say_used(contents.entries, entry.step)}"
+            f"left of its planned budget{say_used(contents.entries, entry.step, entry.part)}"
         )
     return replace(entry, turn=contents.turn_of(entry.step))
 
 
 def _require_within(contents: Contents, entry: Entry) -> None:
     """Raise `BudgetExceededError` if an entry exceeds the total budget."""
-    after, left = totals((*contents.entries, entry)), contents.left
+    after = totals((*contents.entries, entry))
     if contents.epsilon is not None:
         if after.epsilon is None:
             raise BudgetExceededError(
@@ -175,28 +182,36 @@ def _require_within(contents: Contents, entry: Entry) -> None:
                 f"is ε = {exact_text(contents.epsilon)}. Keep a ledger with a budget in ρ"
             )
         if after.epsilon > contents.epsilon:
-            raise BudgetExceededError(_excess(entry, "ε", epsilon_of(entry), left[0], contents.epsilon))
+            raise BudgetExceededError(_excess(entry, "ε", epsilon_of(entry), contents.left[0], contents.epsilon))
     if contents.rho is not None and after.rho > contents.rho:
-        raise BudgetExceededError(_excess(entry, "ρ", rho_of(entry), left[1], contents.rho))
+        raise BudgetExceededError(_excess(entry, "ρ", rho_of(entry), contents.left[1], contents.rho))
 
 
 def _require_leakage(contents: Contents, series: Series, entry: Entry) -> None:
-    """Raise `LeakageExceededError` if a release of the series would leak more than α with this entry."""
+    """Raise `LeakageExceededError`, without a remedy, if a release of the series would leak more than α."""
     assert entry.step is not None
     now = [*contents.steps.get(entry.step, []), entry]
     found = series.leakages({**contents.spent, place_of(entry.step): cost(now, epsilon_of)})
     worst = max(found, key=lambda place: found[place])
     if found[worst] > series.alpha:
-        steps = {place_of(step): step for step in (*contents.steps, entry.step)}
-        most = contents.largest(entry.step, entry.part)
-        remedy = f"At step {entry.step} at most ε = {exact_text(most)} fits{_spent_by(contents.entries, steps[worst])}"
-        raise LeakageExceededError(steps[worst], as_float(found[worst]), nearest(series.alpha), remedy)
+        step = next(step for step in (*contents.steps, entry.step) if place_of(step) == worst)
+        raise LeakageExceededError(step, as_float(found[worst]), nearest(series.alpha), "")
 
 
-def say_used(entries: Sequence[Entry], step: TimeStep) -> str:
-    """Name the entry that used the planned budget of a time step, and what can be done."""
-    if any(entry.step == step for entry in entries):
-        return f"{_spent_by(entries, step)}. {_REPEAT}"
+def with_remedy(error: LeakageExceededError, contents: Contents, entry: Entry) -> LeakageExceededError:
+    """Return the error with the largest ε that fits, which may take seconds: no lock may be held."""
+    assert entry.step is not None
+    assert contents.series is not None
+    most = exact_text(contents.series.publishable(contents.largest(entry.step, entry.part)))
+    remedy = f"At step {entry.step} at most ε = {most} fits{_spent_by(contents.entries, error.step)}"
+    return LeakageExceededError(error.step, error.leakage, error.alpha, remedy)
+
+
+def say_used(entries: Sequence[Entry], step: TimeStep, part: tuple[str, str] | None) -> str:
+    """Name the entry that used the planned budget of a time step for a part, and what can be done."""
+    same = [entry for entry in entries if not are_apart(entry.part, part)]
+    if any(entry.step == step for entry in same):
+        return f"{_spent_by(same, step)}. {_REPEAT}"
     return f". {_ADD_STEPS}"
 
 
@@ -213,5 +228,5 @@ def _spent_by(entries: Sequence[Entry], step: TimeStep) -> str:
 def _excess(entry: Entry, name: str, asked: Fraction, left: Fraction | None, budget: Fraction) -> str:
     return (
         f"{entry.what} would spend {name} = {exact_text(asked)}, but {exact_text(left or Fraction(0))} of "
-        f"{exact_text(budget)} is left; spend less, or give the ledger that the data deserve a larger budget"
+        f"{exact_text(budget)} is left; spend less: the budget of a ledger is a promise, and does not grow"
     )

@@ -19,13 +19,14 @@ from mechdesign.base._errors import InputError, LedgerError
 from mechdesign.base._files import read_regular
 from mechdesign.base._locks import SHARE
 from mechdesign.certify._exact import exact, exact_text
+from mechdesign.leakage._contents import Contents
 from mechdesign.leakage._entries import Entry
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._partition import Partition
-from mechdesign.leakage._series import LONGEST, Contents, Plan, Series, as_step, place_of
+from mechdesign.leakage._series import LONGEST, Plan, Series, as_step, place_of
 from mechdesign.leakage._support import Line, are_pieces
 
-_SCHEMA = "mechdesign.ledger/1"
+_SCHEMA = "mechdesign.ledger/2"
 NUMBER = re.compile("[0-9a-f]{32}")
 """Format of entry numbers."""
 
@@ -74,8 +75,14 @@ def read_ledger(path: Path) -> Contents:
     except (ValueError, RecursionError) as error:
         message = f"{path} is not a ledger: it is not JSON ({error}). Name a ledger, or restore a copy"
         raise LedgerError(message) from error
-    if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
-        raise LedgerError(f"{path} is not a ledger of this version ({_SCHEMA})")
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != _SCHEMA:
+        if isinstance(schema, str) and schema.startswith("mechdesign.ledger/"):
+            raise LedgerError(
+                f"{path} was written by another version ({schema}, not {_SCHEMA}). Use that version, or begin a ledger "
+                "with what is left of its budget"
+            )
+        raise LedgerError(f"{path} is not a ledger ({_SCHEMA}). Name a ledger")
     claimed = document.pop("sha256", None)
     if claimed != _digest(document):
         raise LedgerError(f"{path} was damaged or changed: its digest does not match. Restore a copy")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mechdesign.certify._exact import exact_text
+from mechdesign.leakage._contents import Contents
 from mechdesign.leakage._entries import Entry, TimeStep, totals
-from mechdesign.leakage._series import Contents, Series, place_of
+from mechdesign.leakage._series import Series, place_of
 
 OUTSIDE = (
     "This release is outside the series of the ledger: the limit of the leakage does not count what it tells about "
@@ -21,7 +22,7 @@ def promises(contents: Contents, entry: Entry) -> tuple[str, ...]:
     assert series is not None
     if entry.step is None:
         return (OUTSIDE,)
-    before = contents.entries[: contents.entries.index(entry) + 1] if entry in contents.entries else contents.entries
+    before = contents.entries[: contents.entries.index(entry) + 1]
     epsilon = exact_text(entry.epsilon) if entry.epsilon is not None else ""
     return (
         f"This release (step {entry.step}): ε = {epsilon} between any two values of a person at this step.",
@@ -40,16 +41,20 @@ def _left_out(entries: Sequence[Entry], step: TimeStep) -> Iterator[str]:
         nearest = min(others, key=lambda other: abs(place_of(other) - place_of(step)))
         count = abs(place_of(nearest) - place_of(step)) - 1
         if count:
-            yield f"Steps left out between {nearest} and {step}: {count}. Nothing may have been released there."
+            yield (
+                f"Steps left out between {nearest} and {step} at this time: {count}. What was released there before is "
+                "not counted; what is released there later is."
+            )
 
 
 def assumptions(series: Series) -> tuple[str, ...]:
     """Return the sentences about what the limit α assumes."""
     sides = {"backward": series.backward, "forward": series.forward}
     several = [name for name, losses in sides.items() if len(losses) > 1]
-    unknown = [name for name, losses in sides.items() if None in losses]
+    unknown = [name for name, losses in sides.items() if not any(losses)]
     return (
-        "The limit α assumes that the chain holds for each person and at every step. Groups of people that move in "
+        "The limit α assumes that a person has one row at each step, and that the chain holds for each person and at "
+        "every step. Groups of people that move in "
         "different ways can leak more than a chain counted over all of them says.",
         *([_CANDIDATES] if several else []),
         *(_UNKNOWN.format(side=name) for name in unknown),

@@ -147,9 +147,8 @@ def _amounts_from_earlier(budgets: list[float], chains: list[list[LossFunction |
     """Return the largest amount, over all candidates, that the earlier releases add to each release."""
     if all(len(set(map(id, chain))) <= 1 for chain in chains) and len(budgets) > 1:
         steps = len(budgets) - 1
-        chains = [[loss] * steps for loss in that_count(chain[0] for chain in chains)] or [[None] * steps]
-    series = [carry(chain, budgets) for chain in chains]
-    return series[0] if len(series) == 1 else [max(amounts) for amounts in zip(*series, strict=True)]
+        chains = [[loss] * steps for loss in that_count(chain[0] for chain in chains)]
+    return carry(chains, budgets)
 
 
 def _totals(before: list[Amount], after: list[Amount], budgets: Floats) -> Floats:

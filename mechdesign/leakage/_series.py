@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR
 from fractions import Fraction
@@ -18,38 +18,40 @@ from typing import Any
 import numpy as np
 
 from mechdesign.base._arithmetic import decimals, in_own_arithmetic
-from mechdesign.base._check import as_integer
-from mechdesign.base._errors import BudgetExceededError, InputError, LeakageExceededError
-from mechdesign.certify._exact import as_decimal, exact, exact_text, float_down, nearest
-from mechdesign.leakage._budgets import allocated, constant
-from mechdesign.leakage._entries import Entry, TimeStep, are_apart, cost, epsilon_of, grouped, rho_of, totals
+from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import as_decimal, float_down
+from mechdesign.leakage._entries import TimeStep
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._upwards import Amount, Budget, add_up, as_float, carry, that_count
+from mechdesign.leakage._upwards import Amount, Budget, add_up, carry, that_count
 
 LONGEST = 100_000
 """Largest number of time steps of a series and of a plan."""
 
 Losses = tuple[LossFunction | None, ...]
 
-# The bisection stops at this relative width, and below this share of α.
+# The search for the largest amount stops at this relative width, and below this share of α.
 _WIDTH, _LEAST = 2.0**-50, 2.0**-64
-# Binary places of a square root that is rounded down, and significant digits of budgets chosen from the own data.
-_ROOT_PLACES, _OWN_DIGITS = 100, 4
+# After so many secants the search bisects.
+_SECANTS = 24
+# Significant digits of budgets that tell of the own data.
+_OWN_DIGITS = 4
+# Bound of integer time steps, which a file and a message write in digits.
+_FARTHEST = 10**15
 
 _MONTH = re.compile("([0-9]{4})-(0[1-9]|1[0-2])")
 
 
 def as_step(step: object, path: str = "step") -> TimeStep:
     """Return a time step; raise `InputError` unless it is an integer or an ISO month."""
-    if isinstance(step, int | np.integer) and not isinstance(step, bool):
+    if isinstance(step, int | np.integer) and not isinstance(step, bool) and abs(int(step)) < _FARTHEST:
         return int(step)
     if isinstance(step, str) and _MONTH.fullmatch(step):
         return step
     raise InputError(
         path,
         "is not a time step",
-        value=step,
-        bound='an integer, or an ISO month such as "2026-11"',
+        value=None if isinstance(step, int) else step,
+        bound='an integer of at most 15 digits, or an ISO month such as "2026-11"',
         remedy="give the number of a step as an integer, not as a text",
     )
 
@@ -66,6 +68,21 @@ def place_of(step: TimeStep) -> int:
         return step
     year, month = map(int, step.split("-"))
     return 12 * year + month - 1
+
+
+def step_after(step: TimeStep) -> TimeStep | None:
+    """Return the next time step; None after the last one."""
+    if isinstance(step, int):
+        return step + 1 if step + 1 < _FARTHEST else None
+    year, month = divmod(place_of(step) + 1, 12)
+    return f"{year:04}-{month + 1:02}" if year < 10_000 else None
+
+
+def require_kind_of(others: Iterable[TimeStep], step: TimeStep, path: str = "step") -> None:
+    """Raise `InputError` unless a time step is an integer or a month as the others are."""
+    if any(isinstance(step, int) != isinstance(other, int) for other in others):
+        bound = "a month" if isinstance(step, int) else "an integer"
+        raise InputError(path, "is of another kind than the other steps", value=step, bound=f"{bound}, as they are")
 
 
 @dataclass(frozen=True)
@@ -124,6 +141,12 @@ class Series:
         return self.plans[-1]
 
     @property
+    def promise(self) -> tuple[object, ...]:
+        """What stands as long as the series has entries."""
+        digests = ([loss and loss.digest for loss in side] for side in (self.backward, self.forward))
+        return self.alpha, self.history, self.domain, *digests
+
+    @property
     def size(self) -> int:
         """The number of values of the chain."""
         return next(loss.n for loss in (*self.backward, *self.forward) if loss is not None)
@@ -132,6 +155,12 @@ class Series:
     def is_exact(self) -> bool:
         """Whether all leakages are exact fractions, because every loss is 0 or the identity."""
         return all(loss.identity for side in (self.backward, self.forward) for loss in that_count(side))
+
+    def publishable(self, budget: Fraction) -> Fraction:
+        """Return a budget as it may be published: rounded down if it tells of the own data of the people."""
+        if self.history == "others":
+            return budget
+        return Fraction(decimals(_OWN_DIGITS, ROUND_FLOOR).divide(budget.numerator, budget.denominator))
 
     def leakages(self, spent: Mapping[int, Fraction]) -> dict[int, Amount]:
         """Return the leakage TPL_t of each place with a release, rounded up, for the budgets of the places."""
@@ -148,15 +177,9 @@ class Series:
         """Return the amounts that earlier and later releases add to each release, and the steps between them."""
         if not budgets:
             return [], []
-        gaps = [1] * (len(budgets) - 1) if gaps is None else gaps
-        before = self._carried(self.backward, budgets, gaps)
-        return before, self._carried(self.forward, budgets[::-1], gaps[::-1])[::-1]
-
-    @staticmethod
-    def _carried(losses: Losses, budgets: Sequence[Budget], gaps: Sequence[int]) -> list[Amount]:
-        counted: list[LossFunction | None] = [*that_count(losses)]
-        chains = map(itertools.repeat, counted or [None])
-        return [max(amounts) for amounts in zip(*(carry(chain, budgets, gaps) for chain in chains), strict=True)]
+        before = carry(map(itertools.repeat, that_count(self.backward)), budgets, gaps)
+        after = carry(map(itertools.repeat, that_count(self.forward)), budgets[::-1], gaps and gaps[::-1])
+        return before, after[::-1]
 
     @in_own_arithmetic
     def largest(self, leak: Callable[[Fraction], Mapping[int, Amount]], least: Fraction) -> Fraction:
@@ -174,193 +197,24 @@ class Series:
             rooms = ((self.alpha - none[t]) / (one[t] - none[t]) for t in none if one[t] > none[t])
             return max(min(Fraction(room) for room in rooms), Fraction(0))
 
-        def fits(amount: Fraction) -> bool:
-            return max(leak(amount).values()) <= self.alpha
+        def excess(amount: Fraction) -> float:
+            return float(Fraction(max(leak(amount).values())) - self.alpha)
 
-        if fits(self.alpha):
+        if excess(self.alpha) <= 0:
             return self.alpha
-        start = least if fits(least) else Fraction(0)
+        start = least if excess(least) <= 0 else Fraction(0)
         low, high = float_down(start), float_down(self.alpha)
-        smallest = _LEAST * high
-        while high - low > _WIDTH * high and high > smallest:
-            middle = low + (high - low) / 2
-            low, high = (middle, high) if fits(as_decimal(middle)) else (low, middle)
+        below, above = excess(as_decimal(low)), excess(as_decimal(high))
+        smallest, noise, rose, secants = _LEAST * high, math.ulp(high), None, _SECANTS
+        # The Illinois method: secants, where the value at an end that stays is halved.
+        while below <= 0 and high - low > (width := _WIDTH * high) > 0 and high > smallest:
+            secants -= 1
+            middle = low + (high - low) * (below / (below - above) if secants > 0 else 0.5)
+            middle = min(max(middle, low + width / 2), high - width / 2)
+            found = excess(as_decimal(middle))
+            if found <= 0:
+                low, below, above = middle, min(found, -noise), above / 2 if rose else above
+            else:
+                high, above, below = middle, found, below / 2 if rose is False else below
+            rose = found <= 0
         return max(start, as_decimal(low))
-
-
-@dataclass(frozen=True)
-class Contents:
-    """The contents of a ledger at one moment: the budgets in ε and ρ, the entries and the series."""
-
-    epsilon: Fraction | None = None
-    rho: Fraction | None = None
-    entries: tuple[Entry, ...] = ()
-    series: Series | None = None
-
-    @property
-    def left(self) -> tuple[Fraction | None, Fraction | None]:
-        """What is left of the total budgets in ε and in ρ; None without one."""
-        spent = totals(self.entries)
-        epsilon = None if self.epsilon is None or spent.epsilon is None else self.epsilon - spent.epsilon
-        return epsilon, None if self.rho is None else self.rho - spent.rho
-
-    @property
-    def steps(self) -> dict[TimeStep, list[Entry]]:
-        """The entries of each time step of the series, in the order of time."""
-        steps = grouped((entry for entry in self.entries if entry.step is not None), lambda entry: entry.step)
-        return dict(sorted(steps.items(), key=lambda item: place_of(item[0])))  # type: ignore[arg-type]
-
-    @property
-    def spent(self) -> dict[int, Fraction]:
-        """The ε of each place of the series that has an entry."""
-        return {place_of(step): cost(entries, epsilon_of) for step, entries in self.steps.items()}
-
-    def turn_of(self, step: TimeStep) -> int | None:
-        """Return the turn of a time step under the plan, or None if it spent something before the plan was made."""
-        assert self.series is not None
-        since = self.series.plan.since
-        if any(entry.step == step and entry.epsilon for entry in self.entries[:since]):
-            return None
-        turns = {entry.step: entry.turn for entry in self.entries[since:] if entry.turn is not None}
-        return turns.get(step, len(turns))
-
-    def planned(self, step: TimeStep, part: tuple[str, str] | None) -> Fraction | None:
-        """Return what is left of the planned budget of a time step for a part; None without a plan."""
-        assert self.series is not None
-        if self.series.plan.kind == "none":
-            return None
-        turn = self.turn_of(step)
-        if turn is None:
-            return Fraction(0)
-        # Other parts of the division do not raise ε_t above the budget.
-        same = [entry for entry in self.steps.get(step, []) if not are_apart(entry.part, part)]
-        return max(self.series.plan.budget(turn) - cost(same, epsilon_of), Fraction(0))
-
-    def largest(self, step: TimeStep, part: tuple[str, str] | None) -> Fraction:
-        """Return the largest ε that a release of a time step may spend, 0 if none."""
-        steps, spent, place = self.steps, self.spent, place_of(step)
-        places = [*spent, place]
-        other_kind = any(isinstance(step, int) != isinstance(other, int) for other in steps)
-        if other_kind or max(places) - min(places) >= LONGEST:
-            return Fraction(0)
-        now = steps.get(step, [])
-        same = [entry for entry in now if not are_apart(entry.part, part)]
-        epsilon, rho = self.left
-        # What the part may spend before ε_t grows.
-        free = cost(now, epsilon_of) - cost(same, epsilon_of)
-        bounds = [free + self.raise_at(place), self.planned(step, part)]
-        bounds += [] if epsilon is None else [free + epsilon]
-        bounds += [] if rho is None else [self._rho_bound(rho + cost(now, rho_of) - cost(same, rho_of))]
-        return max(min(bound for bound in bounds if bound is not None), Fraction(0))
-
-    def raise_at(self, place: int) -> Fraction:
-        """Return how much more the releases of a place may spend together under α."""
-        assert self.series is not None
-        series, spent = self.series, self.spent
-        now = spent.get(place, Fraction(0))
-        return series.largest(lambda amount: series.leakages({**spent, place: now + amount}), Fraction(0))
-
-    @staticmethod
-    def _rho_bound(rho: Fraction) -> Fraction:
-        """Return the largest ε with ε²/2 ≤ ρ, rounded down."""
-        square = 2 * max(rho, Fraction(0))
-        return Fraction(math.isqrt((square.numerator << 2 * _ROOT_PLACES) // square.denominator), 1 << _ROOT_PLACES)
-
-    def made_plan(self, series: Series, asked: object, when: str) -> Plan:
-        """Return a plan that begins after the last time step; raise an error if it does not fit."""
-        kind, count, budgets = _as_plan(asked)
-        alpha = float_down(series.alpha)
-        if kind == "constant":
-            budgets = [as_decimal(constant(alpha, series.backward, series.forward))]
-        elif kind == "allocated":
-            budgets = list(map(as_decimal, allocated(alpha, count, series.backward, series.forward)))
-        if series.history == "own" and kind in ("constant", "allocated"):
-            budgets = list(map(_rounded_down, budgets))
-        if kind == "equal":
-            budgets = [self._equal_budget(series, count)] * count
-        _require_positive(budgets, kind)
-        if kind not in ("none", "constant"):
-            _require_sum(budgets, *self.left)
-            self._require_leakages(series, budgets)
-        return Plan(kind, tuple(budgets), len(self.entries), when)
-
-    def _equal_budget(self, series: Series, count: int) -> Fraction:
-        """Return the largest equal budget of so many more time steps, next to each other after the last one."""
-        spent, (epsilon, rho) = self.spent, self.left
-        now = max((Fraction(each) for each in series.leakages(spent).values()), default=Fraction(0))
-        least = max(series.alpha - now, Fraction(0)) / count
-        found = series.largest(lambda each: series.leakages({**spent, **_ahead(spent, [each] * count)}), least)
-        caps = [] if epsilon is None else [epsilon / count]
-        caps += [] if rho is None else [self._rho_bound(rho / count)]
-        found = min([found, *caps])
-        return found if series.history == "others" else max(_rounded_down(found), min(least, found))
-
-    def _require_leakages(self, series: Series, budgets: Sequence[Fraction]) -> None:
-        """Raise `LeakageExceededError` if the planned steps, next to each other, leak more than α."""
-        ahead = _ahead(self.spent, budgets)
-        found = series.leakages({**self.spent, **ahead})
-        worst = max(found, key=lambda place: found[place])
-        if found[worst] > series.alpha:
-            which = f"{worst - min(ahead) + 1} of the plan" if worst in ahead else "before the plan"
-            remedy = 'Plan fewer steps or smaller budgets, such as those of ("equal", m)'
-            raise LeakageExceededError(which, as_float(found[worst]), nearest(series.alpha), remedy)
-
-
-def _ahead(spent: Mapping[int, Fraction], budgets: Sequence[Fraction]) -> dict[int, Fraction]:
-    """Return the budgets by place, next to each other after the last place that has an entry."""
-    return dict(enumerate(budgets, start=max(spent, default=-1) + 1))
-
-
-def _as_plan(asked: object) -> tuple[str, int, list[Fraction]]:
-    """Return the kind of a plan, its number of steps and the given budgets."""
-    if asked is None or asked == "constant":
-        return ("none" if asked is None else "constant"), 0, []
-    if isinstance(asked, tuple) and len(asked) == 2 and asked[0] in ("equal", "allocated"):
-        return asked[0], _as_count(as_integer(asked[1], "plan[1]", 1), "plan[1]"), []
-    if isinstance(asked, list | np.ndarray) and len(asked):
-        _as_count(len(asked), "plan")
-        return "list", len(asked), [exact(each, f"plan[{turn}]") for turn, each in enumerate(asked)]
-    raise InputError(
-        "plan",
-        "is not a plan",
-        value=asked,
-        bound='("equal", 12), "constant", ("allocated", 12), a list of budgets, or None',
-    )
-
-
-def _as_count(count: int, path: str) -> int:
-    if count > LONGEST:
-        raise InputError(path, "has too many steps", value=count, bound=f"at most {LONGEST}")
-    return count
-
-
-def _rounded_down(budget: Fraction) -> Fraction:
-    """Return a budget with fewer digits, which tell less about the people whose data determined it."""
-    return Fraction(decimals(_OWN_DIGITS, ROUND_FLOOR).divide(budget.numerator, budget.denominator))
-
-
-def _require_positive(budgets: Sequence[Fraction], kind: str) -> None:
-    for turn, budget in enumerate(budgets):
-        if budget <= 0:
-            place, remedy = f"plan[{turn}]", "give positive budgets"
-            if kind == "equal":
-                place, remedy = (
-                    "plan",
-                    "nothing is left of alpha or of the total budget: begin a ledger for other people",
-                )
-            elif kind != "list":
-                place = "plan"
-                remedy = 'two rows of a matrix have disjoint supports, so that leakage adds up: take ("equal", 12)'
-            raise InputError(
-                place, "has a budget that is not positive", value=exact_text(budget), bound="> 0", remedy=remedy
-            )
-
-
-def _require_sum(budgets: Sequence[Fraction], epsilon: Fraction | None, rho: Fraction | None) -> None:
-    sums = ("ε", sum(budgets), epsilon), ("ρ", sum(budget**2 for budget in budgets) / 2, rho)
-    for name, needed, left in sums:
-        if left is not None and needed > left:
-            raise BudgetExceededError(
-                f"the plan would spend {name} = {exact_text(Fraction(needed))}, but {exact_text(left)} is left of the "
-                "budget of the ledger; plan fewer steps or smaller budgets"
-            )

@@ -99,34 +99,63 @@ def ceiling(losses: Sequence[LossFunction], epsilon: float) -> Step:
 
 
 def carry(
-    chain: Iterable[LossFunction | None], budgets: Sequence[Budget], gaps: Iterable[int] = itertools.repeat(1)
+    chains: Iterable[Iterable[LossFunction | None]],
+    budgets: Sequence[Budget],
+    gaps: Sequence[int] | None = None,
 ) -> list[Amount]:
-    """Return the amount that the earlier releases of a sequence add to each release.
+    """Return the largest amount, over all chains, that the earlier releases of a sequence add to each release.
 
     The backward loss functions in the order of time give the left term of Equation (13) of Cao et al. (2019). The
     forward ones, with releases in the reverse order, give that of Equation (15).
 
     Args:
-        chain: The loss function from each release to the next.
+        chains: For each candidate, the loss function from each release to the next; without one nothing is carried.
         budgets: The budgets of the releases.
-        gaps: The number of steps from each release to the next; the steps between them spend nothing.
+        gaps: The number of steps from each release to the next, by default 1; the steps between spend nothing.
 
     Returns:
         The amounts, in the order of the budgets.
     """
-    step = first(budgets[0])
-    carried = [step.carried]
-    for loss, gap, spent, epsilon in zip(chain, gaps, budgets[:-1], budgets[1:], strict=False):
-        least = step.reached * _NEGLIGIBLE
-        for _ in range(gap - 1):
-            idle = advance(loss, step, spent, 0.0)
-            if (spent == 0 and idle == step) or step.reached < least:
-                # Further steps change nothing, or only lower what is already negligible.
-                break
-            step, spent = idle, 0.0
+    found = [[step.carried for step in carry_steps(chain, budgets, gaps)] for chain in chains]
+    return [max(amounts) for amounts in zip(*found or [[0.0] * len(budgets)], strict=True)]
+
+
+def carry_steps(
+    chain: Iterable[LossFunction | None],
+    budgets: Sequence[Budget],
+    gaps: Sequence[int] | None = None,
+    known: Sequence[Step] = (),
+    rest: Sequence[Step] = (),
+) -> list[Step]:
+    """Return the step of each release for one candidate.
+
+    `known` are steps of the first releases, and `rest` those of a sequence that lacks the first release: where one of
+    them is met again, the others follow.
+    """
+    steps = [*known] or [first(budgets[0])]
+    step, done = steps[-1], len(steps)
+    passed = zip(budgets[done - 1 : -1], budgets[done:], rest or itertools.repeat(None), strict=False)
+    for loss, gap, (spent, epsilon, old) in zip(chain, gaps or itertools.repeat(1), passed, strict=False):
+        if gap > 1:
+            step, spent = _wait(loss, step, spent, gap - 1)
         step = advance(loss, step, spent, epsilon)
-        carried.append(step.carried)
-    return carried
+        if step == old:
+            return [*steps, *rest[len(steps) - 1 :]]
+        steps.append(step)
+    return steps
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _wait(loss: LossFunction | None, step: Step, spent: Budget, steps: int) -> tuple[Step, Budget]:
+    """Return the last of some steps that spend nothing, and its budget."""
+    least = step.reached * _NEGLIGIBLE
+    for _ in range(steps):
+        idle = advance(loss, step, spent, 0.0)
+        if (spent == 0 and idle == step) or step.reached < least:
+            # Further steps change nothing, or only lower what is already negligible.
+            break
+        step, spent = idle, 0.0
+    return step, spent
 
 
 def total(before: Amount, after: Amount, epsilon: Budget) -> float:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from mechdesign.base import _lazy
 from mechdesign.base._check import as_integer, as_truth
-from mechdesign.base._errors import InputError, LedgerError
+from mechdesign.base._errors import InputError, LeakageExceededError, LedgerError
 from mechdesign.base._files import read_regular
 from mechdesign.base._locks import (
     WAIT_S,
@@ -30,13 +30,15 @@ from mechdesign.base._locks import (
     require_one_name,
 )
 from mechdesign.certify._exact import exact, exact_text
+from mechdesign.leakage._contents import Contents
 from mechdesign.leakage._correlations import Correlation, functions_of_both
 from mechdesign.leakage._entries import APART, Entry, PolicyTotals, TimeStep, Totals, by_policy, rho_of, totals
-from mechdesign.leakage._judgement import Asked, judge
+from mechdesign.leakage._judgement import Asked, judge, with_remedy
 from mechdesign.leakage._ledger_file import NUMBER, read_ledger, write_ledger
 from mechdesign.leakage._partition import Partition
+from mechdesign.leakage._plans import make_plan
 from mechdesign.leakage._promises import assumptions, promises
-from mechdesign.leakage._series import Contents, Series, as_step, place_of
+from mechdesign.leakage._series import Series, as_step, place_of, require_kind_of
 from mechdesign.leakage._upwards import as_float
 
 __all__ = [
@@ -58,6 +60,8 @@ __dir__ = _lazy.listing(__all__)
 
 
 Number = float | int | str | Fraction
+
+_LEAST_ALPHA = Fraction(1, 10**9)
 
 
 class Ledger:
@@ -98,8 +102,8 @@ class Ledger:
     >>> ledger.spend("another histogram", "one person's value", epsilon=0.6)
     Traceback (most recent call last):
     ...
-    mechdesign.errors.BudgetExceededError: another histogram would spend ε = 0.6, but 0.5 of 1 is left; spend less, \
-or give the ledger that the data deserve a larger budget
+    mechdesign.errors.BudgetExceededError: another histogram would spend ε = 0.6, but 0.5 of 1 is left; spend less: \
+the budget of a ledger is a promise, and does not grow
     """
 
     def __init__(
@@ -110,10 +114,7 @@ or give the ledger that the data deserve a larger budget
         path: str | PathLike[str] | None = None,
         wait: float = WAIT_S,
     ) -> None:
-        self._contents = Contents(
-            None if epsilon is None else _not_negative(epsilon, "epsilon"),
-            None if rho is None else _not_negative(rho, "rho"),
-        )
+        self._contents = Contents(_as_cost(epsilon, "epsilon", zero=True), _as_cost(rho, "rho", zero=True))
         self._path = None if path is None else file_of(path)
         self._wait = as_wait(wait)
         self._lock = ProcessLock()
@@ -141,7 +142,7 @@ or give the ledger that the data deserve a larger budget
         return cls(path=path, wait=wait)
 
     def __copy__(self) -> Ledger:
-        return self if self._path is None else _reopen(*self._reopening())
+        return self if self._path is None else _reopen(self._contents, self._path, self._wait)
 
     def __deepcopy__(self, _: dict[int, Any]) -> Ledger:
         return self.__copy__()
@@ -152,11 +153,7 @@ or give the ledger that the data deserve a larger budget
                 "a ledger in memory belongs to one process: it cannot be pickled, since each copy would spend the "
                 "whole budget. Keep it in a file (path=)"
             )
-        return _reopen, self._reopening()
-
-    def _reopening(self) -> tuple[Contents, Path, float]:
-        assert self._path is not None
-        return replace(self._contents, series=None), self._path, self._wait
+        return _reopen, (self._contents, self._path, self._wait)
 
     def __repr__(self) -> str:
         budgets = [
@@ -305,34 +302,45 @@ or give the ledger that the data deserve a larger budget
                 error also reports a ledger in the memory of another process.
             ExportError: The file cannot be written. Nothing is recorded.
         """
-        asked = _as_asked(
-            what, protects, epsilon, rho, part, policy, domain, components, classes, together, step, complete, planned,
-            gap, series,
-        )  # fmt: skip
-        with self._changing():
-            entry = replace(judge(self._contents, asked), number=secrets.token_hex(16))
-            self._keep(replace(self._contents, entries=(*self._contents.entries, entry)))
-            return entry
+        if series is not None and series is not False:
+            raise InputError("series", "is neither False nor None", value=series, bound="False or None")
+        if (epsilon is None) == (rho is None):
+            raise InputError(
+                "epsilon", "and rho are both given or both missing", value=(epsilon, rho), bound="one of the two"
+            )
+        entry = Entry(
+            _present(),
+            _as_text(what, "what"),
+            _as_text(protects, "protects"),
+            # An exact release costs nothing of either budget; its classes are recorded.
+            _as_cost(epsilon, "epsilon", zero=classes is not None),
+            _as_cost(rho, "rho"),
+            as_part(part),
+            None if policy is None else _as_text(policy, "policy"),
+            domain=None if domain is None else _as_text(domain, "domain"),
+            components=_as_partition(components, "components"),
+            classes=_as_partition(classes, "classes"),
+            together=as_truth(together, "together"),
+            step=None if step is None else as_step(step),
+            series=series,
+            who=_user(),
+        )
+        size = None if complete is None else as_integer(complete, "complete", 1)
+        asked = Asked(entry, size, as_truth(planned, "planned"), as_truth(gap, "gap"))
+        contents = self._contents
+        try:
+            if step is not None and contents.series is None:
+                # The error of a ledger without a series makes no file.
+                judge(contents := self._now(), asked)
+            with self._changing():
+                contents = self._contents
+                made = replace(judge(contents, asked), number=secrets.token_hex(16))
+                self._keep(replace(contents, entries=(*contents.entries, made)))
+                return made
+        except LeakageExceededError as error:
+            raise with_remedy(error, contents, entry) from None
 
-    def check(
-        self,
-        what: str,
-        protects: str,
-        epsilon: Number | None = None,
-        rho: Number | None = None,
-        part: tuple[str, str] | None = None,
-        policy: str | None = None,
-        *,
-        domain: str | None = None,
-        components: Partition | None = None,
-        classes: Partition | None = None,
-        together: bool = False,
-        step: TimeStep | None = None,
-        complete: int | None = None,
-        planned: bool = False,
-        gap: bool = False,
-        series: Literal[False] | None = None,
-    ) -> None:
+    def check(self, what: str, protects: str, *arguments: Any, **keywords: Any) -> None:
         """Raise the errors of `spend` about the budget, the process and earlier releases, but record nothing.
 
         Use this check before a long computation. Another process may spend in the meantime, so only `spend` gives the
@@ -342,33 +350,13 @@ or give the ledger that the data deserve a larger budget
         Args:
             what: Description of the release.
             protects: Description of the neighbouring databases.
-            epsilon: ε in nats, or None.
-            rho: ρ, or None. Exactly one of `epsilon` and `rho` must be given.
-            part: Name of a division of the data, and name of the part that the release uses.
-            policy: Name of the policy, or None.
-            domain: Digest of the domain of `components` and `classes`.
-            components: Components of the policy, or None.
-            classes: Classes of values that an answer without noise distinguishes, or None.
-            together: Allow an exact release in spite of a conflict, as in `spend`.
-            step: Time step of a release of the series, or None.
-            complete: Number of values of a full policy, or None.
-            planned: Whether `epsilon` was read from the plan of the series.
-            gap: Whether time steps may be left out.
-            series: False for a release outside the series.
-
-        Raises:
-            BudgetExceededError: The release exceeds the budget or the planned budget.
-            LeakageExceededError: A release of the series would leak more than α.
-            ExactReleaseError: An exact release would undo the protection of another policy.
-            InputError: An argument is not valid.
-            LedgerError: The file is damaged or removed, or the ledger is in the memory of another process.
+            *arguments: Further arguments of `spend`.
+            **keywords: Keywords of `spend`.
         """
-        asked = _as_asked(
-            what, protects, epsilon, rho, part, policy, domain, components, classes, together, step, complete, planned,
-            gap, series,
-        )  # fmt: skip
         self._require_process()
-        judge(self._now(), asked)
+        trial = Ledger()
+        trial._contents = self._now()
+        trial.spend(what, protects, *arguments, **keywords)
 
     def add_series(
         self,
@@ -387,7 +375,7 @@ or give the ledger that the data deserve a larger budget
         correlation must hold for each person and at every step. A series without entries may be given anew.
 
         Args:
-            alpha: Largest leakage of each value, in nats, greater than 0.
+            alpha: Largest leakage of each value, in nats, from 1e-9 to 1e9.
             backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None. None means that no
                 adversary knows this direction. `Candidates` bound an adversary who knows which one is true.
             forward: Pr(next state | state now), in the same forms. At least one direction must be known.
@@ -395,7 +383,8 @@ or give the ledger that the data deserve a larger budget
                 largest budget without an end (Algorithm 7), ("allocated", 12) for Algorithm 8, a list of budgets, or
                 None. The k-th step that has a release spends at most the k-th budget.
             history: "others" if the correlation was counted from other people, or "own" if it was counted from the
-                people of the series. The bound does not cover what a plan then tells about them.
+                people of the series. The bound does not cover what a plan then tells about them: its computed budgets
+                have four significant digits, while a list is kept as given.
             domain: Digest of the domain of the matrices; by default that of the first entry.
 
         Returns:
@@ -425,7 +414,7 @@ or give the ledger that the data deserve a larger budget
                     "the ledger has entries that a series would not count. Begin a new ledger with what is left of the "
                     "budget"
                 )
-            first = self._contents.made_plan(promise, plan, _present())
+            first = make_plan(self._contents, promise, plan, _present())
             self._keep(replace(self._contents, series=replace(promise, plans=(first,))))
         return LedgerSeries(self)
 
@@ -434,7 +423,7 @@ or give the ledger that the data deserve a larger budget
         with self._changing():
             series = self._contents.series
             assert series is not None
-            new = self._contents.made_plan(series, plan, _present())
+            new = make_plan(self._contents, series, plan, _present())
             self._keep(replace(self._contents, series=replace(series, plans=(*series.plans, new))))
 
     @contextmanager
@@ -442,8 +431,6 @@ or give the ledger that the data deserve a larger budget
         """Hold all locks, and read the file again, if there is one; the contents may be changed in the block."""
         self._require_process()
         with self._lock, self._alone(), self._hold_file():
-            if self._path is not None:
-                require_one_name(self._path)
             yield
 
     def _keep(self, contents: Contents) -> None:
@@ -486,6 +473,7 @@ or give the ledger that the data deserve a larger budget
             if not exists(path):
                 raise LedgerError(self._missing(path))
             self._refresh()
+            require_one_name(path)
             yield
 
     def _missing(self, path: Path) -> str:
@@ -594,6 +582,11 @@ class LedgerSeries:
         return self._now[1].plan.budgets
 
     @property
+    def used(self) -> int:
+        """The number of planned budgets that time steps have used since the plan was made."""
+        return len(self._now[0].turns)
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """Sentences about what the limit α assumes."""
         return assumptions(self._now[1])
@@ -608,7 +601,9 @@ class LedgerSeries:
         Returns:
             The exact ε; 0 if it is used up, or if the step had an entry before this plan. None without a plan.
         """
-        return self._now[0].planned(as_step(step), as_part(part) or self._part)
+        contents = self._now[0]
+        require_kind_of(contents.steps, as_step(step))
+        return contents.planned(as_step(step), as_part(part) or self._part)
 
     def largest(self, step: TimeStep, part: tuple[str, str] | None = None) -> Fraction:
         """Return the largest ε that `Ledger.spend` accepts now at a time step, rounded down.
@@ -623,59 +618,6 @@ class LedgerSeries:
         return self._now[0].largest(as_step(step), as_part(part) or self._part)
 
 
-def _as_asked(
-    what: str,
-    protects: str,
-    epsilon: Number | None,
-    rho: Number | None,
-    part: tuple[str, str] | None,
-    policy: str | None,
-    domain: str | None,
-    components: Partition | None,
-    classes: Partition | None,
-    together: bool,
-    step: TimeStep | None,
-    complete: int | None,
-    planned: bool,
-    gap: bool,
-    series: Literal[False] | None,
-) -> Asked:
-    """Return a release with its cost, the present time and the user; raise `InputError` for an invalid argument."""
-    for name, text in (("what", what), ("protects", protects), ("policy", policy), ("domain", domain)):
-        if text is not None or name in ("what", "protects"):
-            _require_text(text, name)
-    if (epsilon is None) == (rho is None):
-        raise InputError(
-            "epsilon", "and rho are both given or both missing", value=(epsilon, rho), bound="one of the two"
-        )
-    for name, partition in (("components", components), ("classes", classes)):
-        if partition is not None and not isinstance(partition, Partition):
-            raise InputError(name, "is not a Partition", value=type(partition).__name__, bound="a Partition or None")
-    for name, flag in (("together", together), ("planned", planned), ("gap", gap)):
-        as_truth(flag, name)
-    if series is not None and series is not False:
-        raise InputError("series", "is neither False nor None", value=series, bound="False or None")
-    # An exact release costs nothing of either budget; its classes are recorded.
-    number = _not_negative if classes is not None else _positive
-    entry = Entry(
-        _present(),
-        what,
-        protects,
-        None if epsilon is None else number(epsilon, "epsilon"),
-        None if rho is None else _positive(rho, "rho"),
-        as_part(part),
-        policy,
-        domain=domain,
-        components=components,
-        classes=classes,
-        together=together,
-        step=None if step is None else as_step(step),
-        series=series,
-        who=_user(),
-    )
-    return Asked(entry, None if complete is None else as_integer(complete, "complete", 1), planned, gap)
-
-
 def _as_series(alpha: Number, backward: Correlation, forward: Correlation, history: str, domain: str | None) -> Series:
     """Return a series without a plan; raise `InputError` for an invalid argument."""
     if history not in ("others", "own"):
@@ -686,8 +628,10 @@ def _as_series(alpha: Number, backward: Correlation, forward: Correlation, histo
             bound='"others" or "own"',
             remedy="say whether the correlation was counted from other people, or from those of the series",
         )
-    if domain is not None:
-        _require_text(domain, "domain")
+    limit = exact(alpha, "alpha")
+    if not _LEAST_ALPHA <= limit <= 1 / _LEAST_ALPHA:
+        bound = "from 1e-9 to 1e9 nats, where floats bound a leakage"
+        raise InputError("alpha", "is out of range", value=alpha, bound=bound)
     before, after = functions_of_both(backward, forward)
     if not any((*before, *after)):
         raise InputError(
@@ -696,7 +640,8 @@ def _as_series(alpha: Number, backward: Correlation, forward: Correlation, histo
             bound="a matrix in at least one direction",
             remedy="a ledger without a series bounds the releases without a correlation",
         )
-    return Series(_positive(alpha, "alpha"), tuple(before), tuple(after), history, domain)
+    domain = None if domain is None else _as_text(domain, "domain")
+    return Series(limit, tuple(before), tuple(after), history, domain)
 
 
 def _present() -> str:
@@ -704,20 +649,29 @@ def _present() -> str:
 
 
 def _user() -> str:
-    """Return the name of the user of this process."""
+    """Return the name of the user of this process, or the number of a user without a name, as in containers."""
     try:
         import pwd
-
+    except ImportError:
+        return "unknown"
+    try:
         # Not by the environment, which a change of user may keep.
         return pwd.getpwuid(os.geteuid()).pw_name
-    except (ImportError, KeyError):
-        return "unknown"
+    except KeyError:
+        return f"user {os.geteuid()}"
 
 
-def _require_text(text: object, path: str) -> None:
+def _as_text(text: object, path: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise InputError(path, "must not be empty", value=text, bound="a text that is not empty")
     _require_characters(text, path)
+    return text
+
+
+def _as_partition(partition: object, path: str) -> Partition | None:
+    if not isinstance(partition, Partition | None):
+        raise InputError(path, "is not a Partition", value=type(partition).__name__, bound="a Partition or None")
+    return partition
 
 
 def as_part(part: object) -> tuple[str, str] | None:
@@ -740,17 +694,13 @@ def _require_characters(text: str, path: str) -> None:
         raise InputError(path, problem, value=text[error.start : error.end], bound="whole characters") from None
 
 
-def _positive(value: object, path: str) -> Fraction:
+def _as_cost(value: object, path: str, *, zero: bool = False) -> Fraction | None:
+    if value is None:
+        return None
     number = exact(value, path)
-    if number <= 0:
-        raise InputError(path, "must be positive", value=value, bound="greater than 0")
-    return number
-
-
-def _not_negative(value: object, path: str) -> Fraction:
-    number = exact(value, path)
-    if number < 0:
-        raise InputError(path, "must not be negative", value=value, bound="at least 0")
+    if number < 0 or (number == 0 and not zero):
+        problem, bound = ("must not be negative", "at least 0") if zero else ("must be positive", "greater than 0")
+        raise InputError(path, problem, value=value, bound=bound)
     return number
 
 
@@ -763,8 +713,8 @@ def _reopen(contents: Contents, path: Path, wait: float) -> Ledger:
 
 
 def _require_grown(path: Path, known: Contents, found: Contents) -> None:
-    if found.entries[: len(known.entries)] != known.entries:
-        raise LedgerError(f"{path} no longer holds the earlier entries. Restore a copy")
+    if not found.continues(known):
+        raise LedgerError(f"{path} no longer holds the earlier entries and the series. Restore a copy")
 
 
 def require_folder(path: Path) -> None:

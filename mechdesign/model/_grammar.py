@@ -407,9 +407,7 @@ class VisitsFile(Table, frozen=True):
     y: Annotated[str, says("the column with the second coordinate.")] = "y"
     user: Annotated[
         str | bool | None,
-        says(
-            "the column with the user, or false: all rows are one person's. Required if the file has further columns."
-        ),
+        says("the column with the user, or false: all rows are one person's; required if the file has others."),
     ] = None
 
 

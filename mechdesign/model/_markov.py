@@ -16,7 +16,7 @@ from mechdesign.base._arrays import (
 )
 from mechdesign.base._check import as_integer, as_list, as_smoothing, rename_path
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, Named, Names, opened, order_of
+from mechdesign.base._names import Labels, Named, Names, order_of, settled
 from mechdesign.model._components import label_components
 from mechdesign.model._open_chain import Ends, OpenChain, as_ends, as_rows
 from mechdesign.model._prior import Prior, as_prior
@@ -48,17 +48,17 @@ class MarkovChain:
 
     def __post_init__(self) -> None:
         """Check that rows are distributions and counts have the same shape, and freeze both."""
-        given = opened(self.matrix, "matrix").settled("matrix")
+        given = settled(self.matrix, "matrix", self.names)
         matrix = as_rows(given.values)
         object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "names", self.names or given.rows)
+        object.__setattr__(self, "names", given.rows)
         object.__setattr__(self, "smoothing", as_smoothing(self.smoothing, "smoothing"))
         if self.counts is None:
             if self.smoothing:
                 problem = "is given without counts"
                 raise InputError("smoothing", problem, value=self.smoothing, remedy="give counts")
             return
-        counts = as_nonnegative(self.counts, "counts", 2)
+        counts = as_nonnegative(self.counts, "counts", 2, rows=self.names, columns=self.names)
         if counts.shape != matrix.shape:
             raise InputError(
                 "counts", "do not match the shape of the matrix", value=counts.shape, bound=str(matrix.shape)
@@ -175,7 +175,7 @@ class MarkovChain:
         """
         smoothing = as_smoothing(smoothing, "smoothing")
         ends = as_ends(ends)
-        given = opened(counts, "counts").settled("counts")
+        given = settled(counts, "counts")
         counts = as_nonnegative(given.values, "counts", 2)
         n = len(counts)
         never_left = np.flatnonzero(counts.sum(axis=1) == 0)

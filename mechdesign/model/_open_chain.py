@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_nonnegative
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Names, opened
+from mechdesign.base._names import Names, settled
 
 Ends = Literal["any", "stay"]
 
@@ -45,9 +45,9 @@ class OpenChain:
 
     def __post_init__(self) -> None:
         """Check the known rows, and freeze the matrix."""
-        given = opened(self.matrix, "matrix").settled("matrix")
+        given = settled(self.matrix, "matrix", self.names)
         object.__setattr__(self, "matrix", as_rows(given.values, unknown=True))
-        object.__setattr__(self, "names", self.names or given.rows)
+        object.__setattr__(self, "names", given.rows)
 
     @property
     def unknown(self) -> Integers:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from mechdesign.base._arrays import Floats, Integers, as_distribution, as_floats, as_indices, require
 from mechdesign.base._check import LARGEST_COUNT, as_generator, as_integer, as_smoothing, rename_path
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, Named, Names, opened, order_of, unless_numbers
+from mechdesign.base._names import Labels, Named, Names, order_of, settled, unless_numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,11 +35,11 @@ class Prior:
 
     def __post_init__(self) -> None:
         """Check that the probabilities form a distribution, and make them read-only."""
-        given = opened(self.probabilities, "prior").settled("prior")
+        given = settled(self.probabilities, "prior", self.names)
         remedy = "divide it by its sum, or build a prior from counts with Prior.from_counts"
         probabilities = as_distribution(given.values, "prior", remedy)
         object.__setattr__(self, "probabilities", probabilities)
-        object.__setattr__(self, "names", self.names or given.rows)
+        object.__setattr__(self, "names", given.rows)
 
     @property
     def zeros(self) -> Integers:
@@ -91,7 +91,7 @@ class Prior:
         >>> Prior.from_counts([1, 3]).probabilities.tolist()
         [0.25, 0.75]
         """
-        given = opened(counts, "counts").settled("counts")
+        given = settled(counts, "counts")
         array = as_floats(given.values, "counts", "(n,)")
         if array.size == 0:
             raise InputError("counts", "is empty", bound="at least one count")
@@ -148,7 +148,7 @@ class Prior:
         >>> [len(prior) for prior in Prior.bootstrap([5, 3, 2], samples=2, rng=1)]
         [3, 3]
         """
-        given = opened(counts, "counts").settled("counts")
+        given = settled(counts, "counts")
         array = as_floats(given.values, "counts", "(n,)")
         whole = (array >= 0) & (array == np.floor(array)) & (array <= 2**62 / max(array.size, 1))
         require(whole, array, "counts", "a whole number >= 0")

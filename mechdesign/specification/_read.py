@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import io
 import math
 import operator
 import os
@@ -30,6 +31,7 @@ from mechdesign.base._check import LARGEST_NUMBER as _LARGEST
 from mechdesign.base._check import LEAST_NUMBER as _LEAST
 from mechdesign.base._check import as_path, require_kind, suggest
 from mechdesign.base._errors import InfeasibleError, InputError, Keys, Shown, SpecificationError, keys_of, path_of
+from mechdesign.base._files import read_regular
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.data.table import Layout
 from mechdesign.model._grammar import FilesTable, Raw, Table
@@ -156,7 +158,8 @@ def read_text(path: str | os.PathLike[str]) -> str:
     path = as_path(path, "path")
     source = Path(path)
     try:
-        return source.read_text(encoding="utf-8-sig")
+        # A pipe would make this process wait.
+        return io.TextIOWrapper(io.BytesIO(read_regular(source)), encoding="utf-8-sig").read()
     except OSError as error:
         others = {each.stem: each for each in source.parent.glob("*.toml")}
         near = difflib.get_close_matches(source.name.removesuffix(".toml"), others, n=1)

@@ -14,16 +14,7 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.data.labels import Names
-from mechdesign.data.movement import (
-    Fault,
-    LeftOut,
-    Movement,
-    blank_cells,
-    degrees_of,
-    numbers_of,
-    order_in_time,
-    time_faults,
-)
+from mechdesign.data.movement import Fault, LeftOut, Movement, blank, degrees_of, numbers_of, order_in_time, time_faults
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
 from mechdesign.data.table import Table as Columns
 from mechdesign.data.table import read_table
@@ -159,7 +150,7 @@ def read_steps(trace: States, table: ReleaseTable, source: Source, domain: Domai
     form, columns = _columns_of(read, table, source)
     values, faults = _values_of(read, form, columns)
     if isinstance(table.user, str):
-        faults.insert(0, blank_cells(read, table.user, "user"))
+        faults.insert(0, blank(read, table.user, "user"))
     time = table.time or ("time" if "time" in read.columns else None)
     if time is None:
         for _, rows, error in faults:
@@ -233,7 +224,7 @@ def _values_of(read: Columns, form: str, columns: Sequence[str]) -> tuple[Any, l
     faults: list[Fault] = []
     if form == "state":
         texts = read.texts(columns[0])
-        faults.append(blank_cells(read, columns[0], "state"))
+        faults.append(blank(read, columns[0], "state"))
         return texts if read.name else read.columns[columns[0]], faults
     names = columns[0], columns[1]
     return np.column_stack((degrees_of if form == "degrees" else numbers_of)(read, names, faults)), faults

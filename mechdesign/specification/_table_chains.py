@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mechdesign.base._errors import InputError, withholding_values
@@ -13,9 +16,11 @@ from mechdesign.base._files import read_regular
 from mechdesign.certify._texts import csv_text
 from mechdesign.data.table import read_table
 from mechdesign.leakage._correlations import Correlation
+from mechdesign.leakage._entries import TimeStep
 from mechdesign.leakage._estimate import correlations_from_traces
-from mechdesign.leakage._series import place_of, read_step
+from mechdesign.leakage._series import place_of, read_step, require_kind_of
 from mechdesign.leakage.accounting import Ledger
+from mechdesign.model._words import format_bound
 from mechdesign.specification._chain_files import matrix_bytes
 from mechdesign.specification._table_specification import ReleaseSpecification, people_of
 from mechdesign.tables._charges import digest_of_domain
@@ -27,23 +32,28 @@ DOMAIN = "domain.json"
 
 # The promise and the number of time steps for which the console shows plans.
 _ALPHA, _STEPS = 1, 12
+# A month or an integer in the name of a file.
+_NUMBER = re.compile("([0-9]{4}-[0-9]{1,2}(?![0-9])|[0-9]+)")
 
 
 def table_chain_files(given: ReleaseSpecification, tables: Sequence[Path]) -> tuple[dict[str, bytes], tuple[str, ...]]:
     """Return the files of a chain over all values of the domain, and notes for the user.
 
-    A pair of values of a person counts only from one time step to the next. Without a column of time steps, the files
-    are the steps in their order.
+    A pair of values of a person counts only from one time step to the next. Without a column of time steps, the names
+    of the files state them.
     """
     people = given.people
     if not people.person:
         raise given.source.error(("table", "person"), "is false, but a chain follows each person", bound="a column")
-    if len(tables) == 1 and people.step is None:
-        remedy = "name the column of the time step, or give one file for each step, in their order"
-        raise given.source.error(("table", "step"), "is missing", bound="a column", remedy=remedy)
     seen: dict[str, dict[int, int]] = defaultdict(dict)
-    for place, path in enumerate(tables):
-        _read(given, path, place if people.step is None else None, seen)
+    files: dict[TimeStep, Path] = {}
+    named = [None] * len(tables) if people.step is not None else _steps_of_names(given, tables)
+    for path, step in zip(tables, named, strict=True):
+        _read(given, path, step, seen, files)
+    steps = sorted(files, key=place_of)
+    with withholding_values():
+        for each, path in files.items():
+            require_kind_of(steps[:1], each, f"{path}, column {people.step}")
     domain, runs = given.domain, []
     for states in seen.values():
         run: list[int] = []
@@ -56,20 +66,23 @@ def table_chain_files(given: ReleaseSpecification, tables: Sequence[Path]) -> tu
     found = correlations_from_traces(runs, domain.size, only_visited=False)
     names = value_names(domain)
     rows: list[list[object]] = [["row", "label"], *([row, name] for row, name in enumerate(names))]
-    files = {
+    written = {
         "forward.csv": matrix_bytes(found.forward),
         "backward.csv": matrix_bytes(found.backward),
         "states.csv": csv_text(rows).encode(),
         DOMAIN: json.dumps({"domain": digest_of_domain(domain)}).encode() + b"\n",
     }
+    first, last = steps[0], steps[-1]
+    holes = place_of(last) - place_of(first) + 1 - len(steps)
     notes = [
+        f"first step: {first} ({files[first]}), last step: {last} ({files[last]}), missing between them: {holes}",
         f"{found.steps:,} pairs of {len(seen):,} people were counted: these files are private, because every count can "
-        "be read from them exactly"
+        "be read from them exactly",
     ]
     for unseen, where in ((found.never_left, "forward.csv"), (found.never_entered, "backward.csv")):
         if len(unseen):
             notes.append(f"{len(unseen)} of {domain.size} values have a row of zeros in {where}, for any row")
-    return files, (*notes, *_plans(found.backward, found.forward))
+    return written, (*notes, *_plans(found.backward, found.forward))
 
 
 def domain_of(folder: Path) -> str | None:
@@ -84,18 +97,43 @@ def domain_of(folder: Path) -> str | None:
         raise InputError(str(file), f"cannot be read ({error})", bound=bound) from error
 
 
-def _read(given: ReleaseSpecification, path: Path, place: int | None, seen: dict[str, dict[int, int]]) -> None:
-    """Add the state of each person at each place of a table."""
-    person, step = str(given.people.person), given.people.step or ""
-    columns = (*given.domain.names, person, *([step] if place is None else []))
+def _steps_of_names(given: ReleaseSpecification, tables: Sequence[Path]) -> list[TimeStep]:
+    """Return the time step of each file, which is all that differs between their names, and ascends."""
+    parts = [_NUMBER.split(str(path.with_suffix(""))) for path in tables]
+    with suppress(ValueError):
+        (texts,) = (texts for texts in zip(*parts, strict=True) if len(set(texts)) > 1)
+        steps = [read_step(text) for text in texts]
+        if all(type(now) is type(then) and place_of(now) < place_of(then) for now, then in itertools.pairwise(steps)):
+            return steps
+    raise given.source.error(
+        ("table", "step"),
+        "is missing, and the names of the files are not those of steps in their order",
+        value=[path.name for path in tables],
+        bound="names that differ only in an ascending month or integer: 2025-01.csv 2025-02.csv",
+        remedy='name the column of the time step: [table] step = "COLUMN"; or rename the files',
+    )
+
+
+def _read(
+    given: ReleaseSpecification,
+    path: Path,
+    step: TimeStep | None,
+    seen: dict[str, dict[int, int]],
+    files: dict[TimeStep, Path],
+) -> None:
+    """Add the state of each person at each place of a table, and the first file of each time step."""
+    person, column = str(given.people.person), given.people.step or ""
+    columns = (*given.domain.names, person, *([column] if step is None else []))
     table = read_table(path, columns, given.source.layout)
     refuse_counts(table.others)
     states = given.records.indices(table).tolist()
     with withholding_values():
-        texts = table.texts(step) if place is None else []
-        places = [place_of(read_step(text, table.where(row, step))) for row, text in enumerate(texts)]
+        texts = table.texts(column) if step is None else []
+        times = [read_step(text, table.where(row, column)) for row, text in enumerate(texts)]
     for row, (key, state) in enumerate(zip(people_of(table, person), states, strict=True)):
-        at = places[row] if place is None else place
+        now = times[row] if step is None else step
+        at = place_of(now)
+        files.setdefault(now, path)
         # Two spellings of one key must not pass as two people.
         own = seen[unicodedata.normalize("NFC", key).strip()]
         if at in own:
@@ -117,5 +155,5 @@ def _plans(backward: Correlation, forward: Correlation) -> list[str]:
         except InputError:
             found.append(f"none {what}")
         else:
-            found.append(f"{float(series.budgets[0]):.4g} {what}")
+            found.append(f"{format_bound(float(series.budgets[0]), up=False, digits=4)} {what}")
     return [f"with α = {_ALPHA}, this chain allows ε = {', or '.join(found)} (α/{_STEPS} is {_ALPHA / _STEPS:.4g})"]

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from mechdesign.base._check import as_path
-from mechdesign.base._errors import BudgetExceededError, InputError, SpecificationError
+from mechdesign.base._errors import BudgetExceededError, InputError, SpecificationError, withholding_values
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
 from mechdesign.certify._texts import require_plain, require_plain_texts
@@ -25,6 +25,7 @@ from mechdesign.data.matrices import match_names, read_dense
 from mechdesign.data.table import Table as DataTable
 from mechdesign.data.table import read_table
 from mechdesign.leakage._entries import TimeStep
+from mechdesign.leakage._series import read_step
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.model._grammar import FilesTable, MatrixFile, Table, says
@@ -340,11 +341,10 @@ class ReleaseSpecification:
         """Return notes about ranges that share an end."""
         return find_shared_end(getattr(self.table, "ranges", None) or ())
 
-    def plan(self, *, ledger: Ledger | None = None, step: TimeStep | None = None) -> Plan:
+    def plan(self, *, step: TimeStep | None = None) -> Plan:
         """Return the expected error of every available mechanism, without reading any data.
 
         Args:
-            ledger: The ledger of a planned ε, instead of the ledger in ``[ledger]``.
             step: The time step of a planned ε.
 
         Returns:
@@ -353,14 +353,14 @@ class ReleaseSpecification:
         Raises:
             SpecificationError: A key is wrong, or does not match the policy.
         """
-        return self._plan_with(self._stated(ledger, step))
+        return self._plan_with(self._stated(step))
 
-    def _stated(self, ledger: Ledger | None, step: TimeStep | None) -> dict[str, Any]:
-        """Return ε and ρ, where a planned ε is read from the plan of the ledger."""
+    def _stated(self, step: TimeStep | None) -> dict[str, Any]:
+        """Return ε and ρ, where a planned ε is read from the plan of the ledger in ``[ledger]``."""
         budget: dict[str, Any] = self.table.budget
         if budget["epsilon"] == PLANNED:
             with self.source.keys(_keys_of(self.table)):
-                budget["epsilon"] = planned_epsilon(self._part(self.ledger() if ledger is None else ledger), step)
+                budget["epsilon"] = planned_epsilon(self._part(self.ledger()), step)
         return budget
 
     def _part(self, whole: Ledger | None) -> Ledger | LedgerPart | None:
@@ -407,9 +407,10 @@ class ReleaseSpecification:
                 protected differences.
         """
         people = self.people
+        uncharged = ledger is None and rng is not None
         whole = self.ledger() if ledger is None and rng is None else ledger
-        budget = self.table.budget if rng is None else self._stated(ledger, step)
-        time = Time(step, gap, series) if rng is None else Time()
+        budget = self._stated(step) if uncharged else self.table.budget
+        time = Time() if uncharged else Time(step, gap, series)
 
         def prepare() -> Terms:
             rows, level = people.rows_per_person, self.table.level
@@ -499,9 +500,10 @@ def _keys_of(table: BaseReleaseTable) -> dict[str, str]:
 
 def _require_step(table: DataTable, column: str, step: TimeStep) -> None:
     """Raise `InputError` for the first row of another time step."""
-    for row, text in enumerate(table.texts(column)):
-        if text.strip() != str(step):
-            raise InputError(table.where(row, column), "is of another step", bound=f"the step of --step, {step}")
+    with withholding_values():
+        for row, text in enumerate(table.texts(column)):
+            if text != str(step) and read_step(text, where := table.where(row, column)) != step:
+                raise InputError(where, "is of another step than the release", bound=str(step))
 
 
 def people_of(table: DataTable, column: str) -> list[str]:
@@ -587,6 +589,8 @@ def _parse(text: str, base_folder: str | os.PathLike[str], name: str) -> Release
     records, people, table = build_records(document.domain, source / "domain"), document.table, document.release
     if people.person is True or people.person == "":
         raise source.error(("table", "person"), "names no column", value=people.person, bound=_PERSON)
+    if people.step is not None and not people.step.strip():
+        raise source.error(("table", "step"), "names no column", value=people.step, bound="the name of a column")
     policy = build_policy(document.policy, source / "policy", records.domain)
     with source.keys(_keys_of(table)):
         require_plain(document.title, "title")

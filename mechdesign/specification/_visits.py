@@ -8,7 +8,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import SpecificationError
-from mechdesign.data.movement import Fault, LeftOut, Movement, blank_cells, degrees_of, numbers_of
+from mechdesign.data.movement import Fault, LeftOut, Movement, blank, degrees_of, numbers_of
 from mechdesign.data.table import read_table
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
@@ -69,7 +69,7 @@ def _read_places(table: VisitsFile, source: Source, anchors: Domain) -> tuple[Fl
         found, left_out, faults = read_table(file, (*names, *named), layout), LeftOut(layout.missing), list[Fault]()
         user = source.user_column(table.user, found.name if found.others else "")
         if user is not None:
-            faults.append(blank_cells(found, user, "user"))
+            faults.append(blank(found, user, "user"))
         places = np.column_stack((degrees_of if on_earth else numbers_of)(found, names, faults))
         kept = left_out.keep(found, faults)
         left_out.check()

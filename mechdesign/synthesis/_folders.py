@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from mechdesign.base._errors import CertificateError, ExportError, InputError
-from mechdesign.base._files import find_output
+from mechdesign.base._files import find_output, read_regular
 from mechdesign.base._version import __version__
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
@@ -317,7 +317,7 @@ def _read_title(folder: Path) -> str | None:
 def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file, or an empty one if there is none."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_regular(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

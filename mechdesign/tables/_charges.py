@@ -205,14 +205,19 @@ def planned_epsilon(ledger: Ledger | LedgerPart | None, step: TimeStep | None) -
     series = None if ledger is None else ledger.series
     left = None if series is None or step is None else series.planned(step)
     if left is None:
-        why = "no ledger has a series" if series is None else "no step is given" if step is None else "there is no plan"
-        remedy = "state ε; or a step (--step 2026-11) and a plan (mechdesign ledger plan FILE --steps 12)"
-        raise InputError("epsilon", f"cannot be planned: {why}", value="planned", remedy=remedy)
+        why, remedy = "there is no plan", "or make one: mechdesign ledger plan FILE --steps 12"
+        if series is None:
+            why, remedy = "no ledger has a series", "or add one with mechdesign ledger series"
+        elif step is None:
+            why, remedy = "no step is given", "with --no-series; or state the step, such as --step 2026-11"
+        raise InputError("epsilon", f"cannot be planned: {why}", value="planned", remedy=f"state ε, {remedy}")
     if left == 0:
         assert ledger is not None
         assert step is not None
+        in_part = (ledger.division, ledger.part) if isinstance(ledger, LedgerPart) else None
         entries = (ledger.ledger if isinstance(ledger, LedgerPart) else ledger).entries
-        raise BudgetExceededError(f"nothing is left of the planned budget of step {step}{say_used(entries, step)}")
+        used = say_used(entries, step, in_part)
+        raise BudgetExceededError(f"nothing is left of the planned budget of step {step}{used}")
     return left
 
 

@@ -36,7 +36,7 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
     """
     if isinstance(data, str | bytes) or data is None:
         raise InputError("data", "is not a table", value="None" if data is None else data, bound=_TABLE)
-    present = _find_names(data)
+    present = find_names(data)
     if present is not None:
         # A frame of one column without a name lacks the attributes, and is refused for that.
         refuse_counts([name for name in present if name not in names and (isinstance(name, str) or len(present) > 1)])
@@ -45,12 +45,6 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
         return _transpose(data, names)
     require_unmasked(data, "data")
     return _split_array(data, names)
-
-
-def refuse_table_of_counts(data: Any, names: tuple[str, ...]) -> None:
-    """Raise `InputError` for a table with a row for each value and further columns, as a grouped or pivoted one has."""
-    others = [name for name in _find_names(data) or () if name not in names]
-    refuse_counts(others[:1], once=True)
 
 
 def refuse_counts(others: Sequence[object], once: bool = False) -> None:
@@ -102,7 +96,7 @@ def _are_values(labels: tuple[Any, ...], attributes: Sequence[Any]) -> bool:
         return False
 
 
-def _find_names(data: Any) -> tuple[Any, ...] | None:
+def find_names(data: Any) -> tuple[Any, ...] | None:
     """Return the names of a table's columns, or None if they have no names."""
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
         return tuple(data.dtype.names)

@@ -19,7 +19,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact
 from mechdesign.certify._texts import require_plain, require_plain_texts
-from mechdesign.tables._columns import find_columns, refuse_series_of_counts, refuse_table_of_counts
+from mechdesign.tables._columns import find_columns, find_names, refuse_counts, refuse_series_of_counts
 
 # Exact distances are sums of positions; sums of positions up to this bound cannot overflow an int64.
 _LARGEST_POSITION = 2**60
@@ -361,8 +361,7 @@ class Domain:
             data: a data frame or another table with named columns, a mapping of names to columns, or a structured
                 array. An array of shape (n, attributes) and a list of tuples are also accepted, in the order of the
                 attributes. For a domain of one attribute a list, tuple, array or series of values is accepted. Named
-                columns that are not attributes are ignored. If there is exactly one row for each value of the domain,
-                they are taken for counts, and refused.
+                columns that are not attributes are ignored, but refused as counts if each value has exactly one row.
             positions: the indices of the values, integers of shape (n,), instead of `data`.
 
         Returns:
@@ -388,7 +387,8 @@ class Domain:
             result *= attribute.size
             result += attribute.codes(columns[attribute.name], "data")
         if len(result) == self.size > 1 and len(np.unique(result)) == self.size:
-            refuse_table_of_counts(data, self.names)
+            others = [name for name in find_names(data) or () if name not in self.names]
+            refuse_counts(others[:1], once=True)
         return result
 
     def nearest(self, points: ArrayLike) -> Integers:

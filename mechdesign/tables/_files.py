@@ -18,6 +18,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._atomic import replacing, write_file
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import InputError, ReportError
+from mechdesign.base._files import read_regular
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._texts import csv_text, from_cell
 from mechdesign.synthesis._folders import ADD_UP, NO_FILES, Files, check_folder, prepare_files, read_object
@@ -53,8 +54,8 @@ def load(folder: str | os.PathLike[str]) -> Release:
     """
     folder = Path(as_path(folder, "folder"))
     try:
-        header = msgspec.json.decode((folder / HEADER).read_bytes(), type=Header)
-        rows = (folder / ANSWERS).read_bytes()
+        header = msgspec.json.decode(read_regular(folder / HEADER), type=Header)
+        rows = read_regular(folder / ANSWERS)
     except (OSError, msgspec.MsgspecError, RecursionError) as error:
         raise _make_damage_error(folder, str(error)) from error
     if header.version != VERSION:

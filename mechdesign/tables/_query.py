@@ -368,8 +368,9 @@ class Query(Generic[R]):
         if epsilon == "planned":
             epsilon, time = planned_epsilon(ledger, time.step), replace(time, planned=True)
         terms = Terms(known, Budget.of(epsilon, rho), rng, ledger, confidence, together, rows=rows, time=time)
-        if ledger is None and time.step is not None:
-            raise InputError("step", "is given without a ledger", value=time.step, bound="a ledger with a series")
+        for name in ("step", "gap", "series"):
+            if ledger is None and (value := getattr(time, name)) is not getattr(Time, name):
+                raise InputError(name, "is given without a ledger", value=value, bound="a ledger with a series")
         if time.step is None and (ledger is None or time.series is False or ledger.series is None):
             return terms
         if rows > 1 and time.step is not None:

@@ -18,6 +18,7 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers, read_only
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import CertificateError, InputError
+from mechdesign.base._files import read_regular
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._exact import exact
 from mechdesign.certify._texts import from_cell
@@ -163,7 +164,7 @@ def load_published(folder: str | os.PathLike[str]) -> PublishedTrace:
 
 def _read(folder: Path, name: str) -> bytes:
     try:
-        return (folder / name).read_bytes()
+        return read_regular(folder / name)
     except OSError as error:
         raise _make_damage_error(folder, name, f"cannot be read: {error.strerror or error}") from error
 

@@ -36,6 +36,7 @@ from mechdesign.base._values import cached_property
 from mechdesign.base._version import __version__
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import csv_text
+from mechdesign.leakage._promises import OUTSIDE
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
@@ -389,7 +390,10 @@ class ReleasedTrace:
         """
         entries = [release.entry for release in self.releases if release.entry is not None]
         made = (self.title, self.mechanism, self.composition, self.randomness, self.history)
-        return manifest(*made, self.answers | {**files}, entries)
+        found = manifest(*made, self.answers | {**files}, entries)
+        if entries and any(release.stage.series is False for release in self.releases):
+            found["composition"]["meaning"] += f" {OUTSIDE}"
+        return found
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> PublishedTrace:

@@ -100,3 +100,5 @@ def test_the_lock_of_another_user_names_the_remedy(tmp_path, monkeypatch):
     assert why_unlocked(file, refused) == ("belongs to another user (Permission denied)", SHARE)
     monkeypatch.undo()
     assert why_unlocked(file, refused)[1] != SHARE
+    # The lock of a ledger is never removed because its file system cannot be written.
+    assert why_unlocked(file, OSError(errno.EROFS, "Read-only file system"))[1].startswith("Mount")

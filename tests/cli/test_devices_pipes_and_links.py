@@ -21,6 +21,7 @@ from mechdesign.base._files import find_output, write_output
 from mechdesign.base._locks import file_of
 from mechdesign.cli import exit_code
 from mechdesign.errors import ClosedPipeError, ExportError, InputError
+from mechdesign.traces._published import load_published
 
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
 
@@ -159,3 +160,23 @@ def test_hidden_names_of_long_names_differ() -> None:
     assert len(first) == len(second) == 255
     assert make_hidden_name("a" * 249, ".lock") == f".{'a' * 249}.lock"
     assert "~" in make_hidden_name("a" * 250, ".lock")
+
+
+@needs_pipes
+def test_a_specification_or_a_release_that_is_a_pipe_is_refused_and_not_waited_for() -> None:
+    os.mkfifo("pipe")
+    Path("out").mkdir()
+    os.mkfifo("out/release.json")
+    regular = "it is not a regular file"
+    assert_wrong_usage(
+        {
+            "design pipe": regular,
+            "release pipe t.csv": regular,
+            "table pipe t.csv": regular,
+            "table plan pipe": regular,
+            "chain pipe": regular,
+        }
+    )
+    for load in (md.tables.load, load_published):
+        with pytest.raises(InputError, match=regular):
+            load("out")

@@ -71,10 +71,18 @@ def test_wrong_usage_makes_no_ledger() -> None:
 
 def test_a_specification_begins_its_ledger_and_says_where() -> None:
     line = " ".join(write())
-    assert f"ledger {Path('l.json').resolve()} is created" in flat(well(*line.split(), "-o", "one").stderr)
-    assert_wrong_usage({f"{line} -o two": "is charged"})
+    assert f"ledger {Path('l.json').resolve()} was created" in flat(well(*line.split(), "-o", "one").stderr)
+    assert_wrong_usage({f"{line} -o two": "the ledger of this release is"})
     Path("l.json").unlink()
     assert_wrong_usage({f"{line} -o three": "ledger new"})
+
+
+def test_a_ledger_is_not_said_to_be_created_by_a_release_that_is_refused() -> None:
+    line = write()
+    Path("t.csv").write_text("age\n3\n99\n")
+    refused = run(*line, "-o", "one")
+    assert (refused.exit_code, Path("l.json").exists()) == (2, False)
+    assert "created" not in refused.stderr
 
 
 @pytest.mark.parametrize("way", ["absolute", "above", "link", "dangling"])

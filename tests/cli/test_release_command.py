@@ -417,6 +417,8 @@ def test_a_trace_is_outside_the_series_of_its_ledger() -> None:
     ledger.add_series(alpha=1, backward=None, forward=[[0.9, 0.1], [0.1, 0.9]], history="others")
     line = ["release", *write(SPECIFICATION + LEDGER)]
     assert_wrong_usage({" ".join(line): "--no-series"})
+    assert "outside the series" not in flat(run(*line).stderr)
     assert not ledger.entries
     assert "outside the series" in flat(well(*line, "--no-series").stderr)
+    assert "outside the series" in json.loads(Path("released/release.json").read_text())["composition"]["meaning"]
     assert [entry.series for entry in ledger.entries] == [False] * 5

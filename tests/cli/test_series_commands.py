@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from fractions import Fraction
@@ -14,6 +15,7 @@ from cli_examples import assert_wrong_usage, flat, run, well
 
 import mechdesign as md
 from mechdesign.leakage.accounting import begin_ledger
+from mechdesign.specification._table_specification import people_of
 
 VALUES = ("employed", "unemployed", "inactive")
 SPECIFICATION = """
@@ -52,6 +54,15 @@ def a_series(*options: str) -> str:
 def test_a_chain_of_monthly_files_is_that_of_one_file_with_a_column() -> None:
     said = flat(well("chain", "s.toml", "all.csv", "-o", "one").stderr)
     assert "900 pairs of 300 people" in said
+    # The budgets of the note keep their promise, as printed.
+    for noted, count in re.findall(r"([0-9.]+) at (?:every step, without|each of (12) steps)", said):
+        md.Ledger().add_series(
+            alpha=1,
+            backward=md.data.read_matrix("one/backward.csv", header=False, index=False),
+            forward=md.data.read_matrix("one/forward.csv", header=False, index=False),
+            plan=[Fraction(noted)] * int(count or 2000),
+            history="others",
+        )
     assert "at each of 12 steps" in said
     # With a column of steps the order of files does not matter; without one it is the order of the steps.
     well("chain", "s.toml", "4.csv", "1.csv", "3.csv", "2.csv", "-o", "two")
@@ -66,13 +77,55 @@ def test_a_chain_of_monthly_files_is_that_of_one_file_with_a_column() -> None:
     assert Path("gap/forward.csv").read_text() == "1.0,0.0,0.0\n0.0,0.0,0.0\n0.0,0.0,0.0\n"
 
 
+def test_the_step_of_a_file_is_read_from_its_name_and_a_hole_is_no_pair() -> None:
+    Path("plain.toml").write_text(SPECIFICATION.replace(', step = "month"', ""))
+    months = [f"2025-{month:02}.csv" for month in range(1, 5)]
+    for month, name in enumerate(months, start=1):
+        shutil.copy(f"{month}.csv", name)
+        for folder in (f"{name[:-4]}/status", f"202{month}/0{month}", f"v2/{month}"):
+            Path(folder).parent.mkdir(exist_ok=True)
+            shutil.copy(name, folder + ".csv")
+    for names, said in (
+        (months, "first step: 2025-01 (2025-01.csv), last step: 2025-04 (2025-04.csv), missing between them: 0"),
+        ([f"{name[:-4]}/status.csv" for name in months], "first step: 2025-01 (2025-01/status.csv)"),
+        (
+            [f"v2/{month}.csv" for month in range(1, 5)],
+            "first step: 1 (v2/1.csv), last step: 4 (v2/4.csv)",
+        ),
+    ):
+        found = flat(well("chain", "plain.toml", *names, "-o", "all", "--overwrite").stderr)
+        assert said in found
+        assert "900 pairs" in found
+    said = flat(well("chain", "plain.toml", "1.csv", "2.csv", "4.csv", "-o", "hole").stderr)
+    assert "last step: 4 (4.csv), missing between them: 1" in said
+    assert "300 pairs" in said
+    well("chain", "plain.toml", "1.csv", "2.csv", "-o", "two")
+    assert Path("hole/forward.csv").read_bytes() == Path("two/forward.csv").read_bytes()
+    for name in ("2025-1", "2025-10", "2025-2", "2024-1", "jan", "feb", "dec2024", "jan2025", "x7", "x2025-01"):
+        shutil.copy("1.csv", f"{name}.csv")
+    files = "is missing, and the names of the files are not those of steps in their order"
+    wrong = (
+        "2025-1.csv 2025-10.csv 2025-2.csv", "2024-1.csv 2025-1.csv", "2.csv 1.csv", "1.csv 2.csv 1.csv", "1.csv 1.csv",
+        "1.csv ./1.csv", "jan.csv feb.csv", "dec2024.csv jan2025.csv", "x7.csv x2025-01.csv", "2025-01.csv 2.csv",
+        "2021/01.csv 2022/02.csv", "1.csv",
+    )  # fmt: skip
+    assert_wrong_usage({f"chain plain.toml {names} -o x": files for names in wrong})
+
+
 def test_chains_that_cannot_be_counted_are_refused() -> None:
     Path("twice.csv").write_text("person,status,month\na,employed,2025-01\na ,inactive,2025-01\n")
+    Path("spelt.csv").write_text("person,status,month\nJos\u00e9,employed,2025-01\nJose\u0301,inactive,2025-01\n")
     Path("odd.csv").write_text("person,status,month\na,employed,January\n")
+    Path("counts.csv").write_text("person,status,month,count\na,employed,2025-01,3\nb,inactive,2025-01,2\n")
+    # 24301 would be next to 2025-01 if months were integers.
+    Path("mixed.csv").write_text("person,status,month\na,employed,2025-01\na,inactive,24301\n")
     assert_wrong_usage(
         {
             "chain s.toml twice.csv -o x": "twice in one time step",
+            "chain s.toml spelt.csv -o x": "twice in one time step",
+            "chain s.toml counts.csv -o x": "each row would count as one record",
             "chain s.toml odd.csv -o x": "odd.csv, line 2",
+            "chain s.toml mixed.csv -o x": "mixed.csv, column month: is of another kind than the other steps; must be",
             "chain s.toml 1.csv -o x": "hold no step",
             "chain s.toml 1.csv 2.csv 1.csv -o x": "the file of each step once",
             "chain s.toml -o x": "give tables to",
@@ -112,6 +165,8 @@ def test_a_month_is_released_by_one_command() -> None:
             "table s.toml 4.csv --step 2025-04 -o x": "--gap",
             "table s.toml 3.csv --step 2025-02 -o x": "3.csv, line 2",
             "table plan s.toml": "--step",
+            "table plan s.toml --step 5": "another kind",
+            "table s.toml 2.csv --step 5 --seed 1 -o x": "another kind",
         }
     )
     well("table", "s.toml", "2.csv", "--step", "2025-02", "--seed", "1", "-o", "seeded", "--no-report")
@@ -125,7 +180,7 @@ def test_a_month_is_released_by_one_command() -> None:
     assert "outside the series" in said
     assert [entry.series for entry in md.Ledger(path="l.json").entries] == [None, None, None, False]
     shown = well("ledger", "show", "l.json").stdout
-    for said in ("α = 1", "2025-03", "12 ×"):
+    for said in ("α = 1", "2025-03", "9 ×", "3 of 12 budgets are used"):
         assert said in shown
     well("ledger", "check", "l.json", "r1", "r2", "r3", "r4")
 
@@ -142,6 +197,7 @@ def test_plans_are_replaced_by_a_command() -> None:
     ):
         well("ledger", "plan", "l.json", *options.split())
         assert series.plan == plan
+    assert "at every step, without an end" in well("ledger", "plan", "l.json", "--plan", "constant").stdout
     md.leakage.write_budgets("b.csv", [0.1, 0.2])
     well("ledger", "plan", "l.json", "--budgets", "b.csv")
     assert series.plan == [Fraction(1, 10), Fraction(1, 5)]
@@ -151,6 +207,9 @@ def test_plans_are_replaced_by_a_command() -> None:
     assert_wrong_usage(
         {
             "ledger plan l.json": "--steps",
+            "ledger plan l.json none --steps 9": "either none",
+            "ledger plan l.json none --plan constant": "either none",
+            "ledger plan l.json none --budgets b.csv": "either none",
             "ledger plan l.json --plan constant --steps 3": "--steps",
             "ledger plan l.json --plan allocated": "--steps",
             "ledger plan l.json --budgets b.csv --steps 3": "--budgets",
@@ -167,8 +226,158 @@ def test_plans_are_replaced_by_a_command() -> None:
     )
     said = flat(well(*f"{kept} {flows} --steps 2".split()).stdout)
     assert "2 ×" in said
+    # Where nobody moves, the plan is α/T, which needs no correlation.
+    Path("same.csv").write_text("1,0,0\n0,1,0\n0,0,1\n")
+    for forward, gains_little in (("same.csv", True), ("flows/forward.csv", False)):
+        said = well(*f"{kept} --forward {forward} --backward none --steps 12 --history others".split()).stderr
+        assert ("gains less than a tenth" in flat(said)) == gains_little, forward
     said = flat(well(*f"{kept} --forward flows/forward.csv --backward none --history others".split()).stderr)
     assert "does not know the backward" in said
+
+
+def test_the_plan_of_the_ledger_of_the_option_is_read() -> None:
+    a_series("--steps", "12", "--history", "others")
+    planned = f"{float(md.Ledger(path='l.json').series.planned(1)):.6g}"
+    begin_ledger("plain.json", 2)
+    for name, ledger in (("none", ""), ("plain", 'ledger.path = "plain.json"')):
+        Path(f"{name}.toml").write_text(SPECIFICATION.replace('ledger = { path = "l.json" }', ledger))
+        before = Path("l.json").read_bytes()
+        chosen = ("--ledger", "l.json", "--step", "2025-01")
+        assert planned in well("table", "plan", f"{name}.toml", *chosen).stdout
+        said = well("table", f"{name}.toml", "1.csv", *chosen, "--seed", "1", "-o", f"seeded-{name}", "--no-report")
+        assert planned in said.stdout
+        assert Path("l.json").read_bytes() == before
+    well("table", "plain.toml", "1.csv", *chosen, "-o", "r1", "--no-report")
+    assert list(md.Ledger(path="l.json").series.steps) == ["2025-01"]
+    assert not md.Ledger(path="plain.json").entries
+    Path("part.toml").write_text(SPECIFICATION.replace('"l.json"', '"plain.json", division = "clinics", part = "a"'))
+    well("table", "part.toml", "2.csv", "--ledger", "l.json", "--step", "2025-02", "-o", "r2", "--no-report")
+    assert md.Ledger(path="l.json").entries[-1].part == ("clinics", "a")
+    assert_wrong_usage(
+        {
+            "table plan s.toml --step 2025-03 --ledger plain.json": "no ledger has a series",
+            "table s.toml 1.csv --step 2025-03 --ledger nowhere.json --seed 1 -o x": "ledger new",
+            "table plan s.toml --step 2025-03 --ledger nowhere.json": "ledger new",
+        }
+    )
+
+
+def test_the_values_of_a_series_are_those_of_a_chain_of_a_table_or_of_the_first_release() -> None:
+    note = "the first release determines the values of the series"
+    begin_ledger("l.json", 2)
+    well("chain", "s.toml", "all.csv", "-o", "flows")
+    series = "ledger series l.json --alpha 1 --steps 12 --history others"
+    matrices = "--backward flows/backward.csv --forward flows/forward.csv"
+    assert note not in flat(well(*series.split(), "--chain", "flows").stderr)
+    assert note in flat(well(*series.split(), *matrices.split()).stderr)
+    # A chain of places names no values of a table.
+    Path("places.toml").write_text(
+        'domain = { points = [[0, 0], [1, 0], [2, 0]] }\nprior.uniform = true\ncost.distance = "euclidean"\n'
+        'privacy = [{ kind = "graph", epsilon = 1, complete = true }]\n'
+        'release = { transition = { path = "flows/forward.csv" }, history = "others" }\n'
+    )
+    well("chain", "places.toml", "-o", "places")
+    assert note in flat(well(*series.split(), "--chain", "places").stderr)
+    # The digest of the table's values does not remain beside another chain.
+    well("chain", "s.toml", "all.csv", "-o", "places", "--overwrite")
+    assert Path("places/domain.json").exists()
+    well("chain", "places.toml", "-o", "places", "--overwrite")
+    assert not Path("places/domain.json").exists()
+    well("table", "s.toml", "1.csv", "--step", "2025-01", "-o", "r1", "--no-report")
+    Path("order.toml").write_text(SPECIFICATION.replace('"employed", "unemployed"', '"unemployed", "employed"'))
+    assert_wrong_usage({"table order.toml 2.csv --step 2025-02 -o x": "the values of the chain in their order"})
+
+
+def test_a_ledger_with_a_series_shows_entries_and_what_is_left() -> None:
+    a_series("--steps", "12", "--history", "others")
+    ledger = md.Ledger(path="l.json")
+    kept = {"complete": 3, "domain": json.loads(Path("flows/domain.json").read_text())["domain"]}
+    shown = well("ledger", "show", "l.json").stdout
+    assert "plan      ε = 12 ×" in shown
+    assert "α/T" in shown
+    assert "next" not in shown
+    ledger.spend("a count", "b", epsilon=ledger.series.planned("2025-11"), step="2025-11", planned=True, **kept)
+    for part in ("north", "south"):
+        ledger.spend("a count", "b", epsilon="0.05", part=("clinics", part), step="2025-12", **kept)
+    ledger.spend("ages", "b", epsilon="0.001", series=False)
+    rows = [line.split() for line in well("ledger", "show", "l.json").stdout.splitlines()]
+    leakage = ledger.series.leakage
+    today, who = ledger.entries[0].when[:10], ledger.entries[0].who
+    for step, row in {
+        "2025-11": ["1", f"{float(ledger.entries[0].epsilon):.4g}", today, who, "a", "count"],
+        "2025-12": ["2", "0.05", today, who, "a", "count,", "clinics:", "south"],
+    }.items():
+        found = next(each for each in reversed(rows) if each and each[0] == step)
+        assert 0 <= float(found.pop(3)) - leakage[step] < 1e-3
+        assert found == [step, *row]
+    assert ["none", "0.001", today, who, "ages"] in rows
+    assert "10 × 0.1" in (said := flat(well("ledger", "show", "l.json").stdout))
+    assert "; 2 of 12 budgets are used" in said
+    # The last month of a year is followed by the first one of the next year.
+    most = ledger.series.largest("2026-01")
+    assert 0 <= most - Fraction(said.partition("next step 2026-01 may spend at most ε = ")[2].split()[0]) < 1e-4
+    ledger.series.plan = [0.01]
+    ledger.spend("a count", "b", epsilon="0.01", step="2026-01", **kept)
+    assert "nothing is left; 1 of 1 budgets" in (said := flat(well("ledger", "show", "l.json").stdout))
+    assert "step 2026-02 may spend at most ε = 0" in said
+    mixed = md.Ledger(rho=1, path="rho.json")
+    mixed.add_series(alpha=1, backward=None, forward=[[1, 0], [0, 1]], history="others")
+    mixed.spend("ages", "b", rho="0.001", series=False)
+    assert "ρ = 0.001" in well("ledger", "show", "rho.json").stdout.splitlines()[-1]
+    mixed.spend("a count", "b", epsilon="0.01", step=0, complete=2)
+    assert well("ledger", "show", "rho.json").stdout.splitlines()[-2].split()[0] == "0"
+    mixed.spend("a count", "b", epsilon="0.01", step=1, complete=2)
+    assert "step 2 may spend at most" in well("ledger", "show", "rho.json").stdout
+    for last in ("9999-12", 10**15 - 1):
+        ended = md.Ledger(path=f"{last}.json")
+        ended.add_series(alpha=1, backward=None, forward=[[1, 0], [0, 1]], history="others")
+        ended.spend("a count", "b", epsilon="0.01", step=last, complete=2)
+        assert "next" not in well("ledger", "show", f"{last}.json").stdout
+        well("ledger", "plan", f"{last}.json", "--steps", "2")
+
+
+def test_a_month_that_a_colleague_has_begun_is_released_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    a_series("--steps", "12", "--history", "others")
+    ledger = md.Ledger(path="l.json")
+    half = ledger.series.planned("2025-01") / 2
+    kept = {"complete": 3, "domain": json.loads(Path("flows/domain.json").read_text())["domain"]}
+
+    def slow(*arguments: object) -> list[str]:
+        ledger.spend("a count", "b", epsilon=half, step="2025-01", **kept)
+        return people_of(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("mechdesign.specification._table_specification.people_of", slow)
+    well("table", "s.toml", "1.csv", "--step", "2025-01", "-o", "r1", "--no-report")
+    assert [entry.epsilon for entry in ledger.entries] == [half, half]
+
+
+def test_steps_of_a_file_are_compared_as_steps() -> None:
+    a_series("--steps", "12", "--history", "others")
+    rows = Path("1.csv").read_text()
+    for name, step in (("zero", "01"), ("plain", "1"), ("spaces", " 1 "), ("other", "2"), ("word", "one")):
+        Path(f"{name}.csv").write_text(rows.replace("2025-01", step))
+    assert_wrong_usage(
+        {
+            "table s.toml other.csv --step 01 -o x": "column month: is of another step than the release; must be 1",
+            "table s.toml word.csv --step 01 -o x": "line 2, column month: is not a time step",
+        }
+    )
+    for number, name in enumerate(("zero", "plain", "spaces")):
+        well("table", "s.toml", f"{name}.csv", "--step", "01", "-o", name, "--seed", str(number), "--no-report")
+
+
+def test_errors_name_the_option() -> None:
+    a_series("--steps", "12", "--history", "others")
+    well("table", "s.toml", "1.csv", "--step", "2025-01", "-o", "r1", "--no-report")
+    Path("stated.toml").write_text(SPECIFICATION.replace('"planned"', "0.05"))
+    assert_wrong_usage(
+        {
+            "table stated.toml nowhere.csv -o x": "error: --step: is missing",
+            "table s.toml nowhere.csv --step 2025-04 -o x": "error: --step: leaves out steps (2)",
+            "table s.toml nowhere.csv --step 4 -o x": "error: --step: is of another kind",
+            "table s.toml nowhere.csv --step x -o x": "--step: is not a time step",
+        }
+    )
 
 
 def release(month: int, *options: str, folder: str = "") -> None:
@@ -204,7 +413,6 @@ def test_twelve_months_and_what_happens_in_them(monkeypatch: pytest.MonkeyPatch)
     release(5, "--gap")
     release(4)
     # A colleague takes the month while the table is read.
-    from mechdesign.specification._table_specification import people_of
 
     def slow(*arguments: object) -> list[str]:
         monkeypatch.undo()
@@ -228,7 +436,8 @@ def test_twelve_months_and_what_happens_in_them(monkeypatch: pytest.MonkeyPatch)
     assert len(series.steps) == 12
     assert max(series.leakage.values()) <= 1
     assert_wrong_usage({"table s.toml 1.csv --step 2026-01 -o x": "ledger plan FILE --steps M"})
-    assert "almost nothing is left of α" in flat(well("ledger", "plan", "l.json", "--steps", "1").stderr)
+    for plan in (("--plan", "constant"), ("--steps", "1")):
+        assert "almost nothing is left of α" in flat(well("ledger", "plan", "l.json", *plan).stderr)
     well("table", "s.toml", "1.csv", "--step", "2026-01", "-o", "2026-01", "--no-report")
     well("ledger", "check", "l.json", *(f"2025-{month:02}" for month in (1, 2, 3, 4, 5, 6, 8)), "corrected", "2026-01")
 
@@ -240,6 +449,7 @@ def test_wrong_input_is_refused_before_data_are_read() -> None:
     md.Ledger(path="other.json").spend("by hand", "one value", epsilon=1)
     Path("bad.csv").write_text("0.5,0.4\n0.1,0.9\n")
     md.leakage.write_budgets("b.csv", [0.6, 0.6])
+    Path("zero.csv").write_text("step,epsilon\n0,0.1\n1,0\n")
     shutil.copytree("flows", "damaged")
     Path("damaged/domain.json").write_text("{")
     changes = {
@@ -252,6 +462,7 @@ def test_wrong_input_is_refused_before_data_are_read() -> None:
         "text": ('"planned"', '"plan"'),
         "above": ('"planned"', "0.2"),
         "column": ('step = "month"', 'step = "mont"'),
+        "unnamed": ('step = "month"', 'step = " "'),
         "plain": ("l.json", "plain.json"),
         "missing": ('"l.json"', '"missing.json", epsilon = 2'),
     }
@@ -263,7 +474,8 @@ def test_wrong_input_is_refused_before_data_are_read() -> None:
         {
             f"table threshold.toml {there}": "Policy.full",
             f"table absence.toml {there}": "without absence",
-            f"table size.toml {there}": "must be 3, as in the chain",
+            f"table size.toml {there}": "must be 3, as in the chain of the series. Release the values of the chain",
+            f"table unnamed.toml {there}": "table.step: names no column",
             f"table order.toml {there}": "the values of the chain in their order",
             f"table rows.toml {there}": "table.rows_per_person",
             f"table rho.toml {there}": "release.rho",
@@ -273,15 +485,20 @@ def test_wrong_input_is_refused_before_data_are_read() -> None:
             f"table plain.toml {there}": "no ledger has a series",
             f"table missing.toml {there}": "no ledger has a series",
             f"table stated.toml {there}": "the ledger has no series",
-            f"table s.toml {there} --no-series": "but a step is given",
+            f"table s.toml {there} --no-series": "--no-series excludes it",
+            "table nowhere.toml nowhere.csv --no-series --gap --step 1": "--no-series excludes it",
+            "table nowhere.toml nowhere.csv --no-series --gap": "--no-series excludes it",
+            "table nowhere.toml nowhere.csv --gap": "--gap needs --step",
             "table s.toml nowhere.csv -o x": "no step is given",
+            "table s.toml nowhere.csv -o x --no-series": "State ε, with --no-series",
             "table above.toml nowhere.csv -o x": "--no-series",
             "table s.toml 1.csv --seed 1 -o x": "no step is given",
             "table s.toml nowhere.csv --step 2025-13 -o x": 'such as "2026-11"',
             f"{made} --chain damaged": "damaged/domain.json",
             f"{made} --backward bad.csv --forward none": "does not sum to 1",
             f"{made} --chain flows --budgets b.csv": "1 of the plan",
-            f"{made} --chain flows --steps 100001": "at most 100000",
+            f"{made} --chain flows --steps 100001": "error: --steps: has too many steps",
+            f"{made} --chain flows --budgets zero.csv": "error: --budgets",
             "ledger series other.json --alpha 1 --history own --chain flows": "a new ledger with what is left",
         }
     )

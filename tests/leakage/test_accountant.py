@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from refusals import Mistake, assert_refused
 
 from mechdesign import leakage
 from mechdesign.errors import BudgetWarning, LeakageExceededError
+from mechdesign.leakage import _upwards
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage._correlations import Candidates
 
@@ -78,12 +80,50 @@ def test_largest_is_accepted_and_a_little_more_is_not() -> None:
     assert Accountant(1.0).largest() == 1.0
 
 
+def test_a_release_computes_only_what_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    advance, calls = _upwards.advance, []
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return advance(*arguments)
+
+    monkeypatch.setattr(_upwards, "advance", counted)
+    same = [[1.0, 0.0], [0.0, 1.0]]
+    for back, ahead, most in ((STRONG, None, 1), (same, same, 1), (STRONG, MILD, 80)):
+        accountant = Accountant(1e9, back, ahead)
+        for _ in range(120):
+            accountant.release(0.1)
+        calls.clear()
+        accountant.release(0.1)
+        assert len(calls) <= most, len(calls)
+        np.testing.assert_array_equal(accountant.leakage, leakage.temporal([0.1] * 121, back, ahead))
+
+
 def test_warns_if_told_so() -> None:
     accountant = Accountant(0.5, MILD, on_excess="warn")
     accountant.release(0.4)
     with pytest.warns(BudgetWarning, match="step 1 now leaks"):
         accountant.release(0.4)
     assert (len(accountant), accountant.largest()) == (2, 0.0)
+
+
+def test_the_worst_candidate_counts_wherever_it_stands() -> None:
+    weak, strong = [[0.6, 0.4], [0.4, 0.6]], [[0.9, 0.1], [0.1, 0.9]]
+    for side in ("backward", "forward"):
+        found = []
+        for matrices in (strong, Candidates([weak, strong]), Candidates([strong, weak])):
+            accountant = Accountant(1.0, **{side: matrices})
+            found.append([accountant.release(0.3), accountant.release(0.3), accountant.largest()])
+        assert found[0] == found[1] == found[2], side
+
+
+def test_a_broken_promise_stays_broken() -> None:
+    """Without a forward correlation a further release changes no earlier leakage, and its own one is small."""
+    accountant = Accountant(1.0, backward=[[0.6, 0.4], [0.4, 0.6]], on_excess="warn")
+    for epsilon in (2.0, 0.1):
+        with pytest.warns(BudgetWarning, match="step 0 now leaks 2"):
+            accountant.release(epsilon)
+    assert accountant.largest() == 0.0
 
 
 def test_readers_see_whole_histories() -> None:

@@ -133,7 +133,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     ledger = Ledger(epsilon=1, path=path)
     ledger.spend("a", WHOM, epsilon="0.5")
     text = path.read_text()
-    for damaged in (text.replace("0.5", "0.4"), text[:-40], "", text.replace("ledger/1", "ledger/9"), "[]"):
+    for damaged in (text.replace("0.5", "0.4"), text[:-40], "", text.replace("ledger/2", "ledger/9"), "[]"):
         path.write_text(damaged)
         for use in (lambda: Ledger(path=path), lambda: ledger.spend("b", WHOM, epsilon="0.1")):
             with pytest.raises(LedgerError):

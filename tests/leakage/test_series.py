@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -14,11 +15,14 @@ import pytest
 from refusals import Mistake, assert_refused
 
 import mechdesign as md
+from mechdesign.certify._exact import exact_text
 from mechdesign.errors import BudgetExceededError, InputError, LeakageExceededError, LedgerError
 from mechdesign.leakage import Candidates
 from mechdesign.leakage._ledger_file import _digest
 from mechdesign.leakage._partition import Partition
-from mechdesign.leakage.accounting import Ledger, LedgerSeries
+from mechdesign.leakage._upwards import first
+from mechdesign.leakage.accounting import Ledger, LedgerSeries, begin_ledger
+from mechdesign.tables._charges import count_complete
 
 SAME = [[1, 0], [0, 1]]
 CHAIN = md.MarkovChain([[0.96, 0.02, 0.02], [0.25, 0.6, 0.15], [0.04, 0.03, 0.93]])
@@ -105,11 +109,11 @@ def test_the_plans_of_the_paper_and_of_equal_steps() -> None:
     assert np.array_equal(list(map(float, budgets)), md.leakage.allocate_budget(1.0, 12, BACK, CHAIN))
     _, series = a_series(plan="constant")
     assert float(series.planned(5)) == md.leakage.constant_budget(1.0, BACK, CHAIN)
-    assert [a_series(plan=plan)[1].plan for plan in (None, "constant", ("equal", 3), [Fraction(1, 9)])] == [
+    assert [a_series(plan=plan)[1].plan for plan in (None, "constant", ("equal", 3), np.array([0.125]))] == [
         None,
         "constant",
         ("equal", 3),
-        [Fraction(1, 9)],
+        [Fraction(1, 8)],
     ]
 
 
@@ -120,9 +124,24 @@ def test_equal_budgets_are_exact_where_leakage_adds_up() -> None:
         for step in range(3):
             spend(ledger, step, series.planned(step), planned=True, complete=2)
         assert sum(series.steps.values()) == series.alpha
+        # What is shown is rounded up, as a decimal too: 1/7 is more than 0.14285714285714285.
+        assert Fraction(repr(max(series.leakage.values()))) >= series.alpha
         assert [series.planned(3), series.largest(3)] == [0, 0]
         with pytest.raises(InputError, match="plan: has a budget that is not positive"):
             series.plan = ("equal", 1)
+
+
+def test_an_equal_share_of_alpha_fits_any_chain() -> None:
+    """No release leaks more than all budgets together, also where roundings add up to a little more."""
+    for p, steps in itertools.product((1e-3, 1e-15, 1e-16), (2, 3, 7)):
+        near = [[1 - p, p], [p, 1 - p]]
+        _, series = a_series(alpha="0.3", backward=near, forward=near, plan=("equal", steps))
+        assert series.planned(0) >= Fraction(3, 10 * steps), (p, steps)
+
+
+def test_a_step_reaches_at_least_its_budget() -> None:
+    for budget in (Fraction(1, 7), Fraction(1, 3), Fraction(2, 3), Fraction(1, 10), 0.1, 0.3):
+        assert Fraction(first(budget).reached) >= Fraction(str(budget))
 
 
 def test_a_plan_is_bounded_by_what_is_left_of_the_total() -> None:
@@ -135,6 +154,15 @@ def test_a_plan_is_bounded_by_what_is_left_of_the_total() -> None:
     for step in range(4):
         spend(ledger, step, series.planned(step))
     assert ledger.remaining_rho >= 0
+    # A plan is judged with what is left, not with the whole budget; ρ adds up ε²/2.
+    ledger, series = a_series(1, alpha=9)
+    spend(ledger, 0, "0.6")
+    with pytest.raises(BudgetExceededError, match=r"ε = 0.5, but 0.4 is left"):
+        series.plan = [0.5]
+    ledger = Ledger(rho="0.015")
+    series = ledger.add_series(alpha=1, backward=None, forward=CHAIN, plan=[0.1] * 3, history="others")
+    with pytest.raises(BudgetExceededError, match=r"ρ = 0.02, but 0.015 is left"):
+        series.plan = [0.1] * 4
 
 
 def test_what_a_plan_promises_is_accepted_step_by_step() -> None:
@@ -181,12 +209,15 @@ def test_less_than_planned_is_lost_and_parts_share_the_budget_of_a_step() -> Non
     assert [series.planned(0), series.planned(1)] == [Fraction(7, 100), Fraction(1, 5)]
     for part in (north, south):
         assert part.series.planned(0) == part.series.largest(0) == Fraction(7, 100)
-        part.spend("x", "y", epsilon="0.05", step=0, complete=3)
+        assert part.spend("x", "y", epsilon="0.05", step=0, complete=3).policy == part.policy
     assert (series.planned(0), north.series.planned(0)) == (Fraction(2, 100), Fraction(2, 100))
     assert series.steps == {0: Fraction(8, 100)}
     north.spend("x", "y", epsilon="0.02", step=0, complete=3)
     assert (series.planned(0), south.series.planned(0)) == (0, Fraction(2, 100))
     assert ledger.spent.epsilon == Fraction(1, 10)
+    last = south.spend("x", "y", epsilon="0.02", step=0, complete=3)
+    with pytest.raises(BudgetExceededError, match=f"last entry of step 0 is (?!{last.number})"):
+        north.spend("x", "y", epsilon="0.01", step=0, complete=3)
 
 
 def test_who_moves_to_another_part_loses_both() -> None:
@@ -201,6 +232,20 @@ def test_who_moves_to_another_part_loses_both() -> None:
     assert series.steps == {0: Fraction(2, 5), 1: Fraction(3, 5)}
 
 
+def test_the_largest_of_a_part_counts_what_another_part_spends_in_the_step() -> None:
+    north, south = ("clinics", "north"), ("clinics", "south")
+    ledger = Ledger(rho="0.02")
+    series = ledger.add_series(alpha=9, backward=None, forward=CHAIN, history="others")
+    spend(ledger, 0, "0.1", part=north)
+    most = series.largest(0, south)
+    assert 0 <= Fraction(1, 5) - most < Fraction(1, 10**20)
+    spend(ledger, 0, most, part=south)
+    ledger, series = a_series(backward=SAME, forward=None)
+    spend(ledger, 0, "0.6", part=north, complete=2)
+    assert [series.largest(0, part) for part in (north, south)] == [Fraction(2, 5), 1]
+    spend(ledger, 0, 1, part=south, complete=2)
+
+
 def test_a_refusal_names_the_step_that_leaks_and_who_used_it() -> None:
     ledger, series = a_series()
     first = spend(ledger, "2026-01", "0.9")
@@ -212,6 +257,7 @@ def test_a_refusal_names_the_step_that_leaks_and_who_used_it() -> None:
         assert said in str(caught.value), said
     assert len(ledger.entries) == 1
     most = series.largest("2026-02")
+    assert f"at most ε = {exact_text(most)} fits" in str(caught.value)
     spend(ledger, "2026-02", most)
     assert 1 - 1e-12 < series.leakage["2026-01"] <= 1
 
@@ -245,6 +291,9 @@ def test_a_series_is_kept_in_the_file_of_its_ledger(tmp_path: Path) -> None:
         {"backward": []},
         {"backward": [None], "forward": [None]},
         {"plans": []},
+        {"domain": 3},
+        {"plans": [{"kind": "constant", "budgets": [], "since": 0, "when": ""}]},
+        {"plans": [{"kind": "none", "budgets": [["1", 3]], "since": 0, "when": ""}]},
         {"plans": [{"kind": "equal", "budgets": [["-1", 3]], "since": 0, "when": ""}]},
         {"plans": [{"kind": "equal", "budgets": [["1", 3]], "since": 9, "when": ""}]},
         {"backward": [{"n": 3, "matrix_sha256": "", "lines": [[2, 0, 0]]}]},
@@ -267,10 +316,21 @@ def test_a_series_is_given_anew_only_without_entries() -> None:
     with pytest.raises(LedgerError, match="cannot be given anew"):
         ledger.add_series(alpha=3, backward=None, forward=CHAIN, history="others")
     plain = Ledger(epsilon=3)
+    plain.spend("a table", "one person's sex", epsilon=1, series=False)
     plain.spend("a table", "one person's sex", epsilon=1)
     with pytest.raises(LedgerError, match="new ledger with what is left"):
         plain.add_series(alpha=3, backward=None, forward=CHAIN, history="others")
     assert plain.series is None
+
+
+def test_a_series_is_read_again_before_it_is_charged_or_given_anew(tmp_path: Path) -> None:
+    begin_ledger(path := tmp_path / "l.json", 2)
+    one, other = Ledger(path=path), Ledger(path=path)
+    one.add_series(alpha=1, backward=BACK, forward=CHAIN, history="others")
+    spend(other, 1, "0.1")
+    with pytest.raises(LedgerError, match="cannot be given anew"):
+        one.add_series(alpha=9, backward=BACK, forward=CHAIN, history="others")
+    assert (len(other.entries), other.series.alpha) == (1, 1)
 
 
 def test_budgets_from_own_data_have_four_digits_and_no_less_than_the_share_of_alpha() -> None:
@@ -278,8 +338,106 @@ def test_budgets_from_own_data_have_four_digits_and_no_less_than_the_share_of_al
     assert series.planned(0) == Fraction("0.1062")
     _, series = a_series(alpha=1, backward=SAME, forward=None, plan=("equal", 12), history="own")
     assert series.planned(0) == Fraction(1, 12)
-    _, series = a_series(plan="constant", history="own")
-    assert len(str(float(series.planned(0))).lstrip("0.")) <= 4
+    _, series = a_series("1/2", plan=("equal", 12), history="own")
+    assert series.planned(0) == Fraction(1, 24)
+    for plan in ("constant", ("allocated", 12)):
+        _, series = a_series(plan=plan, history="own")
+        assert all(len(str(float(each)).lstrip("0.")) <= 4 for each in series.budgets), plan
+
+
+def test_a_new_plan_from_own_data_tells_no_more_than_four_digits() -> None:
+    """What earlier releases leak depends on the matrices: α less that, by the number of steps, has all their digits."""
+    for p in (1e-6, 3e-8):
+        own = [[1 - p, p], [p / 3, 1 - p / 3]]
+        ledger, series = a_series(backward=own, forward=own, plan=("equal", 12), history="own")
+        for step in range(3):
+            spend(ledger, step, series.planned(step) * Fraction(3, 4), complete=2)
+        series.plan = ("equal", 9)
+        assert len(str(float(series.planned(3))).lstrip("0.")) <= 4
+        series.plan = None
+        with pytest.raises(LeakageExceededError, match=r"at most ε = 0\.0*[1-9][0-9]{0,3} fits"):
+            spend(ledger, 3, 2, complete=2)
+        series.plan = [Fraction("0.0123456789")]
+        assert series.planned(3) == Fraction("0.0123456789")
+
+
+def test_what_is_left_by_rounding_alone_is_no_plan() -> None:
+    ledger, series = a_series()
+    spend(ledger, 0, "0.9999999999999")
+    with pytest.raises(InputError, match=r"plan: has a budget that is not positive.*Nothing is left of alpha"):
+        series.plan = ("equal", 2)
+    with pytest.raises(LeakageExceededError, match=r"before the plan would leak 1.00.*where α is used up") as caught:
+        series.plan = [Fraction(1, 10**9)]
+    assert "would leak 1;" not in str(caught.value)
+    spend(ledger, 400, "0.1", gap=True)
+    with pytest.raises(InputError, match="Nothing is left of alpha"):
+        series.plan = ("equal", 2)
+
+
+def test_a_long_gap_delays_no_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest ε of a refusal is computed after the lock is free, and in few steps."""
+    path = tmp_path / "l.json"
+    near = [[1 - 1e-3, 1e-3], [1e-3, 1 - 1e-3]]
+    ledger, series = a_series(path=path, backward=near, forward=near)
+    for step in (0, 2000):
+        spend(ledger, step, "0.4", complete=2, gap=True)
+    leakages, computed = type(series._now[1]).leakages, []
+
+    def spied(self: Any, spent: Any) -> Any:
+        computed.append(2100 in spent)
+        if len(computed) == 3:
+            # The first computation of the hint; the one before it was the judgement.
+            Ledger(path=path, wait=0).spend("beside", "x", epsilon=1, series=False)
+        return leakages(self, spent)
+
+    monkeypatch.setattr(type(series._now[1]), "leakages", spied)
+    with pytest.raises(LeakageExceededError, match="at most ε = 0"):
+        spend(ledger, 2100, "0.9", complete=2, gap=True)
+    assert len(computed) < 20
+    assert [entry.what for entry in Ledger(path=path).entries] == ["counts", "counts", "beside"]
+
+
+def test_a_refused_release_with_a_step_makes_no_ledger(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="step: is given, but the ledger has no series"):
+        spend(Ledger(epsilon=1, path=tmp_path / "l.json"), 1, "0.1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_copy_from_before_the_series_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "l.json"
+    ledger = Ledger(epsilon=5, path=path)
+    ledger.spend("a table", "one person's sex", epsilon=1, series=False)
+    before = path.read_bytes()
+    ledger.add_series(alpha=1, backward=BACK, forward=CHAIN, history="others")
+    pickled = pickle.dumps(ledger)
+    empty = path.read_bytes()
+    # A series without entries may be given anew, also by another process.
+    Ledger(path=path).add_series(alpha=2, backward=BACK, forward=CHAIN, history="others", plan=("equal", 3))
+    spend(ledger, 1, "0.1")
+    assert pickle.loads(pickled).series.alpha == 2
+    charged = path.read_bytes()
+    ledger.series.plan = None
+    for older in (before, empty, charged):
+        path.write_bytes(older)
+        for use in (lambda: ledger.spend("z", "y", epsilon=3, series=False), lambda: ledger.series):
+            with pytest.raises(LedgerError, match="no longer holds the earlier entries and the series"):
+                use()
+    path.write_bytes(before)
+    with pytest.raises(LedgerError, match="no longer holds"):
+        pickle.loads(pickled)
+
+
+def test_a_ledger_of_another_version_is_not_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "l.json"
+    Ledger(epsilon=1, path=path).spend("a", "b", epsilon="0.5")
+    path.write_text(path.read_text().replace("mechdesign.ledger/2", "mechdesign.ledger/1"))
+    with pytest.raises(LedgerError, match=r"written by another version.*what is left of its budget"):
+        Ledger(path=path)
+
+
+def test_candidates_with_none_assume_no_more_than_the_matrix() -> None:
+    _, series = a_series(backward=Candidates([None, BACK]))
+    assert not any("does not know" in sentence for sentence in series.assumptions)
 
 
 def test_promises_are_three_sentences_and_the_assumptions_are_named() -> None:
@@ -295,7 +453,7 @@ def test_promises_are_three_sentences_and_the_assumptions_are_named() -> None:
     (said,) = ledger.promises(ledger.spend("a table", "x", epsilon=1, series=False))
     assert "outside the series" in said
     assert any(
-        said == "Steps left out between 2 and 6: 3. Nothing may have been released there."
+        said.startswith("Steps left out between 2 and 6 at this time: 3. What was released there before is not")
         for said in ledger.promises(spend(ledger, 6, "0.1", gap=True))
     )
     assert Ledger().promises(last) == ()
@@ -314,6 +472,28 @@ def test_a_step_may_lie_far_away_and_no_farther() -> None:
 
 DOMAIN = md.tables.Domain({"status": ["employed", "unemployed", "inactive"]})
 POLICY = md.tables.Policy.full(DOMAIN)
+
+
+def test_only_full_policies_without_known_counts_and_absence_are_complete() -> None:
+    full, domain = md.tables.Policy.full, md.tables.Domain({"age": range(5)})
+    for name, policy in {
+        "neighbours": md.tables.Policy.threshold(domain, 1),
+        "known counts": full(domain, constraints=[[1, 0, 0, 0, 0]]),
+        "absence": full(domain, unbounded=True),
+        "both": full(domain, constraints=[[1, 0, 0, 0, 0]], unbounded=True),
+    }.items():
+        assert count_complete(policy) is None, name
+    assert [count_complete(full(each)) for each in (domain, md.tables.Domain({"age": [1]}))] == [5, 1]
+
+
+def test_each_part_of_a_division_is_released_with_the_whole_planned_budget() -> None:
+    ledger, _ = a_series(2, plan=[0.1])
+    for name in ("north", "south"):
+        part = md.tables.part_of(ledger, POLICY, "clinics", part=name)
+        release = md.tables.Histogram().release(["inactive"], POLICY, epsilon="planned", ledger=part, step=1)
+        assert release.epsilon == Fraction(1, 10)
+        with pytest.raises(InputError, match="under another policy"):
+            part.check("x", "y", epsilon="0.01", policy="another", step=1, complete=3)
 
 
 def test_releases_of_tables_follow_the_plan() -> None:
@@ -383,6 +563,13 @@ def test_a_charge_is_judged_again_under_the_lock(tmp_path: Path) -> None:
     assert len(ledger.entries) == 1
 
 
+def test_a_check_refuses_a_ledger_in_the_memory_of_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, _ = a_series()
+    monkeypatch.setattr(ledger._lock, "process", -1)
+    with pytest.raises(LedgerError, match="cannot be charged in process"):
+        ledger.check("x", "y", epsilon="0.1", step=1, complete=3)
+
+
 @pytest.mark.slow
 def test_three_hundred_releases(tmp_path: Path) -> None:
     ledger, series = a_series(100, tmp_path / "l.json", plan=("equal", 300))
@@ -412,13 +599,14 @@ def test_wrong_input_is_refused_and_records_nothing() -> None:
         [
             row("no step", "step", "series=False", step=None),
             *(
-                row(f"step {step!r}", "step", "is not a time step", step=step)
-                for step in ("12", "2026-13", 1.0, True, "")
+                row(f"step {str(step)[:9] if step != 10**5000 else 'long'}", "step", "is not a time step", step=step)
+                for step in ("12", "2026-13", 1.0, True, "", 10**15, 10**5000)
             ),
             row("a number among months", "step", "of another kind", step=24323),
             row("a hole", "step", "leaves out steps (1): the nearest one with an entry is 2026-11", step="2027-01"),
             row("a partial policy", "policy", "Policy.full", complete=None),
             row("a chain of another size", "complete", "must be 3", complete=4),
+            row("fewer values than the chain", "complete", "must be 3", complete=2),
             row("no number of values", "complete", complete=0),
             row("another domain", "domain", "another one", domain="e"),
             row("no domain", "domain", domain=None),
@@ -434,6 +622,8 @@ def test_wrong_input_is_refused_and_records_nothing() -> None:
             row("above the plan", "", "replace the plan", BudgetExceededError, epsilon=1),
             Mistake("no series", lambda: spend(Ledger(), 1, 1), "step", "add_series", InputError),
             adds("α 0", "alpha", alpha=0),
+            adds("a tiny α", "alpha", "out of range", alpha="1e-310", plan=("equal", 3)),
+            adds("a huge α", "alpha", "out of range", alpha="1e400", plan=("equal", 3)),
             adds("no history", "history", "other people", history=None),
             adds("two None", "backward", "without a series", backward=None, forward=None),
             adds("two sizes", "forward", "same chain", forward=SAME),
@@ -441,6 +631,9 @@ def test_wrong_input_is_refused_and_records_nothing() -> None:
             adds("correlations that change", "backward", backward=md.leakage.Varying([BACK])),
             adds("no domain", "domain", domain=""),
             adds("an unknown plan", "plan", plan="equal"),
+            adds("an array of two dimensions", "plan", plan=np.array([[0.1]])),
+            adds("a number in an array", "plan", plan=np.array(0.1)),
+            adds("a kind in an array", "plan", plan=(np.array(["equal", "x"]), 1)),
             adds("no steps", "plan[1]", plan=("equal", 0)),
             adds("too many steps", "plan[1]", plan=("allocated", 10**6)),
             adds("an empty list", "plan", plan=[]),
@@ -455,6 +648,9 @@ def test_wrong_input_is_refused_and_records_nothing() -> None:
                 plan="constant",
             ),
             adds("an allocation there", "plan", '("equal", 12)', backward=SAME, forward=None, plan=("allocated", 3)),
+            adds(
+                "an allocation above the total", "", "is left", BudgetExceededError, epsilon=1, plan=("allocated", 12)
+            ),
             adds("a list above the total", "", "is left", BudgetExceededError, epsilon=1, plan=[0.6, 0.6]),
             adds("a list above α", "", "2 of the plan", LeakageExceededError, plan=[0.1, 1.1]),
             Mistake("a list above α later", lambda: replan([0.9, 0.9]), "", "of the plan", LeakageExceededError),
@@ -464,3 +660,10 @@ def test_wrong_input_is_refused_and_records_nothing() -> None:
         ]
     )
     assert (ledger.entries, series.plan) == (before, ("equal", 12))
+
+
+def test_the_place_in_a_series_needs_a_ledger() -> None:
+    policy = md.tables.Policy.full(md.tables.Domain({"status": ["yes", "no"]}))
+    for name, value in (("step", 0), ("gap", True), ("series", "no"), ("series", False)):
+        with pytest.raises(InputError, match=f"^{name}: is given without a ledger"):
+            md.tables.Histogram().release(["yes"], policy, epsilon=1, **{name: value})

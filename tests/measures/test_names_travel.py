@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -425,6 +426,28 @@ def test_names_of_a_chain_follow_it() -> None:
     for each in (chain, chain.unsmoothed(), chain.reverse(framed(WEIGHTS, True, False)), smooth(chain, 0.1)):
         assert each.names == SORTED
     assert chain.stationary().names == SORTED
+
+
+def test_names_beside_an_array_are_its_names() -> None:
+    """They travel with `dataclasses.replace`, and are neither too few nor those of another order."""
+    values = {"prior": WEIGHTS, "chain": CHAIN, "distance": APART, "floor": APART}
+    makes: dict[str, Callable[..., Any]] = {
+        "prior": md.Prior, "chain": md.MarkovChain, "distance": partial(md.MetricPrivacy, 1),
+        "floor": partial(md.ThresholdPrivacy, 1, radius=2),
+    }  # fmt: skip
+    wrong: dict[str, Callable[[], object]] = {}
+    for name, make in makes.items():
+        plain = values[name]
+        frame = Frame(plain[ORDER], SORTED) if plain.ndim == 1 else framed(plain, True, True)
+        assert (make(plain, names=NAMES).names, make(frame, names=SORTED).names) == (NAMES, SORTED)
+        for other in (NAMES[:3], (2, 0, 1, 3), (7, 8, 9, 10), ("home",) * 4):
+            wrong[f"{name}: {other}"] = lambda make=make, plain=plain, other=other: make(plain, names=other)
+        wrong[f"{name}: another order"] = lambda make=make, frame=frame: make(frame, names=NAMES)
+    assert_refused(Mistake(name, make, error=InputError) for name, make in wrong.items())
+    counts = Frame(CHAIN[np.ix_(ORDER, ORDER)], SORTED, SORTED)
+    found = replace(md.MarkovChain(Frame(CHAIN, NAMES, NAMES), counts=counts), smoothing=1.0)
+    assert same(found.counts, CHAIN)
+    assert found.reverse(WEIGHTS).names == found.stationary().names == found.unsmoothed().names == NAMES
 
 
 def test_a_note_is_given_once_where_an_exchange_of_rows_and_columns_would_not_be_seen() -> None:

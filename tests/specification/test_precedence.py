@@ -193,6 +193,13 @@ def test_the_ledger_of_the_caller_wins_over_that_of_a_table_and_a_rehearsal_char
         assert found == {each: float(each == charged) for each in found}, name
 
 
+def test_a_rehearsal_that_charges_the_ledger_of_the_caller_charges_its_time_step(tmp_path: Path) -> None:
+    asked, ledger = parse_table(TABLE.replace("epsilon = 1", 'epsilon = "planned"'), tmp_path), md.Ledger(epsilon=5)
+    ledger.add_series(alpha=1, backward=None, forward=np.eye(10), plan=("equal", 4), history="others")
+    asked.release({"age": [1, 2, 3]}, ledger=ledger, rng=1, step=7)
+    assert [(entry.step, entry.epsilon) for entry in ledger.entries] == [(7, 0.25)]
+
+
 def test_the_ledger_of_the_caller_wins_over_that_of_a_trace_and_a_rehearsal_charges_none(folder: Path) -> None:
     for number, (name, (given, seeded, charged)) in enumerate(LEDGERS.items()):
         rest = f'ledger = {{ path = "{number}.json", epsilon = 5 }}\nrelease.transition.path = "mix.csv"\n'

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import Floats, Integers, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_list, rename_path, require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import Labels, Names, labels_of, opened, order_of
+from mechdesign.base._names import Labels, Names, labels_of, order_of, settled
 from mechdesign.base._values import cached_property
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._stated import Stated
@@ -275,9 +275,9 @@ def square(values: ArrayLike, names: Names) -> tuple[Floats, Names]:
 
     Raises `InputError` if they are negative or not square, or if rows and columns have different names.
     """
-    given = opened(values, "distance").settled("distance")
+    given = settled(values, "distance", names)
     matrix = as_floats(given.values, "distance", "(n, n)")
     if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise InputError("distance", "is not square", value=matrix.shape, bound="of shape (n, n)")
     require(matrix >= 0, matrix, "distance", "a number >= 0, or infinity for a pair without a bound")
-    return matrix, tuple(names) or given.rows
+    return matrix, given.rows
