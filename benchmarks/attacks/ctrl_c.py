@@ -85,7 +85,7 @@ _CASES = (
     _Case("bench", "bench -o out", (2.0, 5.0)),
     _Case("attack", "attack city", (1.0, 2.5), "design --example city-300 -o city"),
     _Case("verify", "verify city", (0.6, 1.5), "design --example city-300 -o city"),
-    _Case("audit", "audit city/channel.csv", (0.8, 2.0), "design --example city-300 -o city"),
+    _Case("audit", "audit city --optimum", (0.8, 2.0), "design --example city-300 -o city"),
     _Case("policy", "policy --example districts", (0.8, 1.5)),
     _Case("table", "table --example admissions -o out", (0.8, 1.5)),
     _Case("leakage", "leakage --example traffic", (0.8, 1.5)),

@@ -141,14 +141,14 @@ _OUT_OF_MEMORY = re.compile(r"failed to map segment|cannot map zero-fill pages|[
 
 def _recognise(error: BaseException) -> BaseException:
     """Return the error that a command means: Ctrl-C, too little memory or a missing package may have other types."""
+    if isinstance(error, MechdesignError | click.ClickException):
+        return error
     chain: BaseException | None = error
-    while isinstance(error, RuntimeError) and chain is not None:
-        # After an interrupt, the cleanup of compilers raises errors of various types.
+    while chain is not None:
+        # After an interrupt, imports and the cleanup of compilers raise errors of various types.
         if isinstance(chain, KeyboardInterrupt):
             return chain
         chain = chain.__cause__ or chain.__context__
-    if isinstance(error, MechdesignError):
-        return error
     if isinstance(error, OSError | ImportError) and _OUT_OF_MEMORY.search(str(error)):
         return MemoryError()
     missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
