@@ -3,8 +3,8 @@
 Cached results are trusted, and they reveal private data. The cache is therefore off unless its folder belongs to the
 user and nobody else can access it (mode 0700, with which it is made). A damaged or unreadable entry is computed again.
 
-The environment variable MECHDESIGN_CACHE names another folder, or turns the cache off with the word ``off``; so does
-`turning_off` inside a block. Without platformdirs, the cache is on only if MECHDESIGN_CACHE names a folder.
+The environment variable MECHDESIGN_CACHE names another folder, or turns the cache off with the word ``off``. Without
+platformdirs, the cache is on only if MECHDESIGN_CACHE names a folder.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import contextlib
 import io
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,28 +26,12 @@ from mechdesign.base._files import read_own
 VARIABLE = "MECHDESIGN_CACHE"
 
 _MAX_BYTES = 500_000_000
-_OFF: ContextVar[bool] = ContextVar("cache_off", default=False)
-
-
-@contextlib.contextmanager
-def turning_off() -> Iterator[None]:
-    """Turn the cache off inside the ``with`` block.
-
-    >>> with turning_off():
-    ...     print(folder())
-    None
-    """
-    before = _OFF.set(True)
-    try:
-        yield
-    finally:
-        _OFF.reset(before)
 
 
 def folder() -> Path | None:
     """Return the folder of the cache, which need not exist; None if the cache is off."""
     named = os.environ.get(VARIABLE, "").strip()
-    if _OFF.get() or named.lower() == "off":
+    if named.lower() == "off":
         return None
     if named:
         root = Path(os.path.expanduser(named))

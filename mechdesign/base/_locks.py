@@ -176,7 +176,7 @@ def hold_lock(path: Path, wait: float = WAIT_S) -> Iterator[None]:
     except Timeout:
         raise LedgerError(
             f"{file} is held by another process and was not released within {wait:g} s; nothing was recorded. End "
-            "that process, or wait longer (--wait, or wait= in Python)"
+            "that process, or wait longer (wait= in Python)"
         ) from None
     except (OSError, NotImplementedError) as error:
         why, remedy = why_unlocked(file, error)

@@ -74,12 +74,6 @@ _COMMANDS: Mapping[str, str] = {
     "examples": "List embedded examples, or print one.",
 }
 
-# Module and function of each command whose name differs from the name of its module or of its function.
-_LOCATIONS: Mapping[str, tuple[str, str]] = {
-    "table": ("table", "release_tables"),
-    "chain": ("leakage", "chain"),
-}
-
 
 def exit_code(error: BaseException) -> int:
     """Return the exit code for an error."""
@@ -95,8 +89,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        module, function = _LOCATIONS.get(name, (name, name))
-        command: click.Command = getattr(importlib.import_module(f"mechdesign.cli.{module}"), function)
+        command: click.Command = getattr(importlib.import_module(f"mechdesign.cli.{name}"), name)
         return command
 
     def resolve_command(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mechdesign.base import _cache as caching
 from mechdesign.base._errors import InputError
 from mechdesign.specification import examples
 
@@ -47,23 +46,6 @@ def example_option(command: str) -> Callable[[Callable[..., Any]], Callable[...,
     """Return the option ``--example`` of a command."""
     names = ", ".join(example.name for example in examples.EXAMPLES if command in example.commands)
     return click.option("--example", metavar="NAME", help=f"Run an embedded example instead: {names}.")
-
-
-def cache_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option ``--no-cache`` to a command that uses cached results."""
-
-    def turn_off(ctx: click.Context, _: click.Parameter, off: bool) -> None:
-        if off:
-            ctx.with_resource(caching.turning_off())
-
-    return click.option(
-        "--no-cache",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=turn_off,
-        help="Compute everything again; do not read or write the cache.",
-    )(command)
 
 
 def matrix_options(command: Callable[..., Any]) -> Callable[..., Any]:

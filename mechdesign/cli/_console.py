@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
@@ -15,13 +15,10 @@ from typing import TYPE_CHECKING, TextIO, cast
 import click
 
 from mechdesign.base._errors import InputError, MissingDependencyError
-from mechdesign.base._locks import WAIT_S, exists
+from mechdesign.base._locks import exists
 from mechdesign.certify._texts import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
-
     from rich.console import Console
 
     from mechdesign.base._deadline import Progress as Moment
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from mechdesign.leakage.accounting import Ledger
     from mechdesign.model._origin import Origin
     from mechdesign.model._problem import Problem
-    from mechdesign.report._headlines import Headline
     from mechdesign.synthesis._result import Design
 
 
@@ -46,49 +42,7 @@ _DELAY_S, _REFRESH_S = 2.0, 0.2
 _PART = re.compile(r"(?:((\d+) of (\d+)): )?(.*)", re.DOTALL)
 # Characters of a bar of progress.
 _BAR = 20
-
-
-class Text(str):
-    """A text of a command that prints by itself."""
-
-    def __new__(cls, text: str = "", _style: str = "") -> Self:
-        """Return the text; its style is not shown."""
-        return super().__new__(cls, text)
-
-
-class _Rows:
-    """A table of a command that prints by itself."""
-
-    def __init__(self, heads: Sequence[str], numbers: Sequence[str]) -> None:
-        self.heads, self._numbers = heads, numbers
-        self.rows: list[list[object]] = []
-
-    def add_row(self, *cells: str) -> None:
-        """Add a row."""
-        from mechdesign.cli._found import Shown
-
-        heads = zip(self.heads, cells, strict=True)
-        self.rows.append([Shown(0, cell) if head in self._numbers else cell for head, cell in heads])
-
-
-class _Output:
-    """Standard output of a command that prints by itself: unprintable characters are escaped."""
-
-    def print(self, shown: str | _Rows = "", **_: object) -> None:
-        """Print a table, or a text of which only line ends at its start and end are kept."""
-        from mechdesign.cli._found import table_text
-
-        if isinstance(shown, _Rows):
-            click.echo(table_text(shown.heads, shown.rows), nl=False)
-            return
-        inner = shown.strip("\n")
-        start = shown.index(inner) if inner else len(shown)
-        click.echo(shown[:start] + escape(inner) + shown[start + len(inner) :])
-
-
-def output() -> _Output:
-    """Return standard output."""
-    return _Output()
+_SIGNS = {"epsilon": "ε", "rho": "ρ"}
 
 
 def errors() -> Console:
@@ -154,24 +108,6 @@ def at_least(value: float) -> str:
     from mechdesign.model._words import format_bound
 
     return format_bound(value, up=False, digits=4)
-
-
-def table(*columns: str, numbers: Sequence[str] = ()) -> _Rows:
-    """Return an empty table; columns in `numbers` are aligned to the right."""
-    return _Rows(columns, numbers)
-
-
-def show_verdict(found: Headline) -> None:
-    """Show a verdict and an empty line."""
-    output().print(f"{found.short} {found.long}\n")
-
-
-def show_next(commands: Mapping[str, str]) -> None:
-    """Show possible next steps: commands, or files to open, each on its own line above its description."""
-    output().print("\nnext")
-    for command, meaning in commands.items():
-        output().print(command)
-        output().print(f"    {meaning}")
 
 
 def say_gap(made: Design, tolerance: float) -> None:
@@ -311,12 +247,6 @@ def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], wha
     return "; ".join(said)
 
 
-wait_option = click.option(
-    "--wait", metavar="SECONDS", type=float, default=WAIT_S, show_default=True,
-    help="Seconds to wait for another process that uses the ledger.",
-)  # fmt: skip
-
-
 no_series_option = click.option(
     "--no-series", "series", flag_value=False, default=None, type=bool,
     help="Release outside the series of the ledger, whose limit of the leakage does not count this release.",
@@ -352,17 +282,18 @@ def announce(ledger: Ledger | None, public: Path) -> None:
     click.get_current_context().call_on_close(say_created)
 
 
-def show_spending(ledger: Ledger) -> None:
-    """Show the remaining budget of a ledger and, with several policies, the spending under each policy."""
+def spending(ledger: Ledger, every: bool = False) -> dict[str, object]:
+    """Return the remaining budget of a ledger and, with several policies or `every`, the spending under each policy."""
+    from mechdesign.certify._exact import exact_text
+    from mechdesign.cli._found import Shown
     from mechdesign.leakage._entries import APART
 
-    left = [
-        f"{name} = {float(amount):.6g}"
-        for name, amount in (("ε", ledger.remaining_epsilon), ("ρ", ledger.remaining_rho))
-        if amount is not None
-    ]
-    output().print(f"left      {', '.join(left) or 'no limit was set'}", soft_wrap=True)
-    if len(lines := ledger.by_policy) > 1:
-        for line in lines:
-            output().print(f"ledger    {line}", soft_wrap=True)
-        output().print(f"          {APART}.", soft_wrap=True)
+    left = {"epsilon": ledger.remaining_epsilon, "rho": ledger.remaining_rho}
+    known = {name: amount for name, amount in left.items() if amount is not None}
+    texts = [f"{_SIGNS[name]} = {float(amount):.6g}" for name, amount in known.items()]
+    exact = {name: exact_text(amount) for name, amount in known.items()}
+    facts: dict[str, object] = {"left": Shown(exact, ", ".join(texts) or "no limit was set")}
+    lines = ledger.by_policy
+    if every or len(lines) > 1:
+        facts["by_policy"] = [*map(str, lines), *([f"{APART}."] if len(lines) > 1 else [])]
+    return facts

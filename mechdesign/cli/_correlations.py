@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError, withholding_values
+from mechdesign.base._errors import BudgetWarning, CorrelationWarning, withholding_values
 from mechdesign.base._names import Named, Names
-from mechdesign.base._warnings import collect_warnings, suppress_warnings
+from mechdesign.base._warnings import collect_warnings
 from mechdesign.cli._arguments import matrix_options
 from mechdesign.cli._console import say_note, say_warning
 from mechdesign.data.matrices import Declared, match_names, read_any_matrix
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
 
 _FILE = click.Path(path_type=Path)
-_FIGURES = (".png", ".svg", ".pdf")
 
 
 def correlation_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,23 +79,3 @@ def warnings_once() -> Iterator[None]:
         yield
     for message, kind in dict.fromkeys((str(warning), type(warning)) for warning in caught):
         say_warning(message, kind, "", 0)
-
-
-def check_figure(path: Path | None, target: Path | None = None) -> None:
-    """Raise `InputError` for a figure with an unknown suffix, or with the path `target` of a table."""
-    if path is not None and target is not None and path.absolute() == target.absolute():
-        raise InputError("--plot", "is the file of --output", value=str(path), bound="another file")
-    if path is not None and path.suffix.lower() not in _FIGURES:
-        raise InputError("--plot", "has an unknown suffix", value=str(path), bound=f"one of {', '.join(_FIGURES)}")
-
-
-def save_figure(path: Path | None, draw: Callable[[Any], Any]) -> None:
-    """Draw a leakage figure, and write it if a path is given."""
-    if path is None:
-        return
-    from mechdesign.report import _leakage_figures as leakage_figures
-    from mechdesign.report import _style as style
-
-    # These warnings were shown for the numbers.
-    with suppress_warnings(BudgetWarning, CorrelationWarning):
-        style.save_figure(draw(leakage_figures), path)

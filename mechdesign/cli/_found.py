@@ -139,14 +139,6 @@ def _tables(found: Found) -> str:
     return _without_blanks(captured.get().removeprefix("\n"))
 
 
-def table_text(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table as text."""
-    console = _console()
-    with console.capture() as captured:
-        _print_table(console, heads, rows)
-    return _without_blanks(captured.get())
-
-
 def _console() -> Console:
     from rich.console import Console
 

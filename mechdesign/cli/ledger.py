@@ -13,22 +13,13 @@ import click
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import matrix_options, naming_options
-from mechdesign.cli._console import (
-    at_least,
-    at_most,
-    number,
-    output,
-    say_error,
-    say_note,
-    show_spending,
-    table,
-    wait_option,
-)
+from mechdesign.cli._console import at_least, at_most, number, say_note, spending
 from mechdesign.cli._correlations import losses, warnings_once
+from mechdesign.cli._found import Found, Shown, command
 from mechdesign.data.matrices import Declared
 
 if TYPE_CHECKING:
-    from mechdesign.leakage.accounting import Ledger, LedgerSeries
+    from mechdesign.leakage.accounting import Entry, Ledger, LedgerSeries
 
 _FILE = click.Path(path_type=Path)
 # A budget below this share of α is useless.
@@ -42,34 +33,31 @@ def ledger() -> None:
     """Create a ledger of budgets, add a series, show it, or check releases against it."""
 
 
-@ledger.command()
+@command
 @click.argument("path", metavar="PATH", type=_FILE)
 @click.option("--epsilon", metavar="EPSILON", help="The budget of all releases together in ε.")
 @click.option("--rho", metavar="RHO", help="The budget of all releases together in ρ (zCDP).")
 @click.option("--again", is_flag=True, help="Create the ledger even if the lock of a removed ledger remains.")
-@wait_option
-def new(path: Path, epsilon: str | None, rho: str | None, again: bool, wait: float) -> None:
+def new(path: Path, epsilon: str | None, rho: str | None, again: bool) -> Found:
     """Create an empty ledger at PATH, with or without a budget.
 
     Only its owner can read it, except in a folder of a group (chmod 2770 FOLDER): its members then share the ledger.
+
+    Example: mechdesign ledger new status.json --epsilon 2
     """
     from mechdesign.base._locks import exists, file_of, lock_file_of
     from mechdesign.leakage.accounting import begin_ledger
 
     stood = exists(lock_file_of(file_of(path)))
-    with naming_options({"(epsilon|rho|wait)": r"--\1"}):
-        made = begin_ledger(path, epsilon, rho, again=again, wait=wait)
-    console = output()
-    console.print(f"begun     {made.path}", soft_wrap=True, markup=False)
+    with naming_options({"(epsilon|rho)": r"--\1"}):
+        made = begin_ledger(path, epsilon, rho, again=again)
+    said = "An empty ledger was created."
     if stood:
-        console.print(
-            "the records of an earlier ledger of this name are lost; their budget is still spent",
-            soft_wrap=True,
-        )
-    show_spending(made)
+        said += " The records of an earlier ledger of this name are lost; their budget is still spent."
+    return Found(said, {"ledger": made.path, **spending(made)})
 
 
-def _plan_options(command: Callable[..., None]) -> Callable[..., None]:
+def _plan_options(function: Callable[..., Found]) -> Callable[..., Found]:
     """Add the options that describe a plan."""
     for option in (
         click.option(
@@ -85,11 +73,11 @@ def _plan_options(command: Callable[..., None]) -> Callable[..., None]:
             "--steps", metavar="T", type=click.IntRange(min=1), help="Number of time steps; alone: equal budgets."
         ),
     ):
-        command = option(command)
-    return command
+        function = option(function)
+    return function
 
 
-@ledger.command()
+@command
 @click.argument("path", metavar="LEDGER", type=_FILE)
 @click.option("--alpha", metavar="ALPHA", required=True, help="Largest leakage of each value, in nats.")
 @click.option("--chain", "folder", metavar="DIR", type=_FILE, help="Folder of `mechdesign chain`.")
@@ -101,7 +89,6 @@ def _plan_options(command: Callable[..., None]) -> Callable[..., None]:
     help="Whose data determined the correlation: other people's, or those of the series.",
 )  # fmt: skip
 @matrix_options
-@wait_option
 def series(
     path: Path,
     alpha: str,
@@ -114,12 +101,13 @@ def series(
     history: Literal["others", "own"],
     header: Declared,
     index: Declared,
-    wait: float,
-) -> None:
+) -> Found:
     """Promise that no value of LEDGER's series leaks more than ALPHA, given all releases and the correlation.
 
     A series consists of releases about the same people at time steps, such as months. The ledger then judges the total
     budget and the leakage of every step. A series without entries may be given anew.
+
+    Example: mechdesign ledger series l.json --alpha 1 --chain flows --history own
     """
     if (folder is None) == (backward is None) or (backward is None) != (forward is None):
         raise click.UsageError("give --chain DIR, or both --backward and --forward, each a file or none")
@@ -130,7 +118,7 @@ def series(
     if folder is not None:
         files = {name: str(folder / f"{name}.csv") for name in files}
     matrices = {name: None if file in (None, "none") else Path(file) for name, file in files.items()}
-    opened, domain = Ledger.existing(path, wait), None if folder is None else domain_of(folder)
+    opened, domain = Ledger.existing(path), None if folder is None else domain_of(folder)
     with naming_options({"(alpha|backward|forward|history)": r"--\1", **_plan_name(steps, budgets)}), warnings_once():
         before, after = losses(matrices, header, index)
         made = opened.add_series(
@@ -141,7 +129,6 @@ def series(
             history=history,
             domain=domain,
         )
-    _show_series(made)
     little = steps is not None and kind is None and made.budgets[0] < made.alpha / steps * Fraction(11, 10)
     if little and opened.rho is None:
         say_note(
@@ -151,34 +138,37 @@ def series(
         say_note("the first release determines the values of the series: they must be the states of the chain")
     for sentence in made.assumptions:
         say_note(sentence)
+    return Found(_promise(made), _facts(made))
 
 
-@ledger.command()
+@command
 @click.argument("path", metavar="LEDGER", type=_FILE)
 @click.argument("none", metavar="[none]", required=False, type=click.Choice(["none"]))
 @_plan_options
-@wait_option
-def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budgets: Path | None, wait: float) -> None:
+def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budgets: Path | None) -> Found:
     """Replace the plan of LEDGER's series, after the latest step with a release; `none`: each release states its ε.
 
     A step with a release has nothing left under the new plan. --steps 9 gives 9 more steps, next to each other, the
     largest equal budget under which no leakage exceeds α.
+
+    Example: mechdesign ledger plan status.json --steps 9
     """
     if (none is None) == ((steps, kind, budgets) == (None, None, None)):
         raise click.UsageError("give either none, or --steps, --plan or --budgets")
     from mechdesign.leakage.accounting import Ledger
 
-    found = Ledger.existing(path, wait).series
+    found = Ledger.existing(path).series
     if found is None:
         raise click.UsageError(f"{path} has no series: add one with mechdesign ledger series")
     with naming_options(_plan_name(steps, budgets)):
         found.plan = None if none else _plan(steps, kind, budgets)
-    _show_series(found)
-    if _show_next(found) < found.alpha * _LITTLE:
+    facts = _facts(found)
+    if (following := _following(found)) is not None and following[1] < found.alpha * _LITTLE:
         say_note(
             "almost nothing is left of α for these people: plan more steps before the last ones, or a plan without an "
             "end (--plan constant) at the start. Together with a new ledger, they would leak more than α"
         )
+    return Found(_promise(found), facts)
 
 
 def _plan_name(steps: int | None, budgets: Path | None) -> dict[str, str]:
@@ -199,99 +189,123 @@ def _plan(steps: int | None, kind: str | None, budgets: Path | None) -> object:
     return kind if steps is None else (kind or "equal", steps)
 
 
-def _show_series(series: LedgerSeries) -> None:
-    """Show the promise, and what is left of the plan."""
-    console = output()
-    console.print(f"series    no value leaks more than α = {exact_text(series.alpha)}; history: {series.history}")
-    budgets, used = series.budgets, series.used
+def _promise(found: LedgerSeries) -> str:
+    return f"No value leaks more than α = {exact_text(found.alpha)}, given all releases of the series."
+
+
+def _facts(found: LedgerSeries) -> dict[str, object]:
+    """Return the promise of a series, what is left of the plan, and what the step after the latest one may spend."""
+    left = found.budgets if found.plan == "constant" else found.budgets[found.used :]
+    facts: dict[str, object] = {
+        "alpha": exact_text(found.alpha),
+        "history": found.history,
+        "plan": Shown([exact_text(each) for each in left], _describe_plan(found)),
+    }
+    if (following := _following(found)) is not None:
+        step, most = following
+        facts["next_step"] = Shown(step, str(step))
+        facts["it_may_spend"] = Shown(exact_text(most), f"at most ε = {at_least(float(most))}")
+    return facts
+
+
+def _describe_plan(found: LedgerSeries) -> str:
+    budgets, used = found.budgets, found.used
     if not budgets:
-        console.print("plan      none: every release states its ε")
-        return
-    if series.plan == "constant":
-        console.print(f"plan      ε = {at_least(float(budgets[0]))} at every step, without an end")
-        return
+        return "none: every release states its ε"
+    if found.plan == "constant":
+        return f"ε = {at_least(float(budgets[0]))} at every step, without an end"
     rest = f"; {used} of {len(budgets)} budgets are used" if used else ""
-    if len(budgets) > 1 and not series.steps:
-        rest = f", where α/T is {number(float(series.alpha) / len(budgets))}"
+    if len(budgets) > 1 and not found.steps:
+        rest = f", where α/T is {number(float(found.alpha) / len(budgets))}"
     runs = [f"{len(list(run))} × {at_least(float(each))}" for each, run in itertools.groupby(budgets[used:])]
     more = f" and {len(runs) - _STEPS} more" if len(runs) > _STEPS else ""
-    left = f"ε = {', '.join(runs[:_STEPS])}{more}" if runs else "nothing is left"
-    console.print(f"plan      {left}{rest}", soft_wrap=True)
+    return (f"ε = {', '.join(runs[:_STEPS])}{more}" if runs else "nothing is left") + rest
 
 
-def _show_entries(opened: Ledger, series: LedgerSeries) -> None:
-    """Show the entries in the order of time, with the leakage of each step, and what the next step may spend."""
-    order, leakage = list(series.steps), series.leakage
-    entries = sorted(opened.entries, key=lambda entry: order.index(entry.step) if entry.step is not None else -1)
-    shown = table("step", "turn", "ε", "leakage", "date", "who", "what", numbers=("turn", "ε", "leakage"))
-    for entry in entries:
-        turn = "" if entry.turn is None else str(entry.turn + 1)
-        cost = f"ρ = {number(float(entry.rho or 0))}" if entry.epsilon is None else number(float(entry.epsilon))
-        leaks = "" if entry.step is None else at_most(leakage[entry.step])
-        what = ", ".join([entry.what, *([": ".join(entry.part)] if entry.part else [])])
-        step = "none" if entry.step is None else str(entry.step)
-        shown.add_row(step, turn, cost, leaks, entry.when[:10], entry.who or "", what)
-    if entries:
-        output().print(shown)
-    _show_next(series)
-
-
-def _show_next(series: LedgerSeries) -> Fraction:
-    """Show and return what the step after the latest one may spend; α if no step has an entry, or none follows."""
+def _following(found: LedgerSeries) -> tuple[int | str, Fraction] | None:
+    """Return the step after the latest one and the most it may spend; None if no step has an entry or none follows."""
     from mechdesign.leakage._series import step_after
 
-    steps = list(series.steps)
-    if not steps or (following := step_after(steps[-1])) is None:
-        return series.alpha
-    most = series.largest(following)
-    output().print(f"next      step {following} may spend at most ε = {at_least(float(most))}")
-    return most
+    steps = list(found.steps)
+    if not steps or (step := step_after(steps[-1])) is None:
+        return None
+    return step, found.largest(step)
 
 
-@ledger.command()
+def _entries(opened: Ledger, found: LedgerSeries) -> list[dict[str, object]]:
+    """Return the entries in the order of time, with the leakage of each step."""
+    order, leakage = list(found.steps), found.leakage
+    return [
+        {
+            "step": Shown(entry.step, "none" if entry.step is None else str(entry.step)),
+            "turn": None if entry.turn is None else entry.turn + 1,
+            "epsilon": _cost(entry),
+            "leakage": None if entry.step is None else Shown(leakage[entry.step], at_most(leakage[entry.step])),
+            "date": entry.when[:10],
+            "who": entry.who or "",
+            "what": ", ".join([entry.what, *([": ".join(entry.part)] if entry.part else [])]),
+        }
+        for entry in sorted(opened.entries, key=lambda each: order.index(each.step) if each.step is not None else -1)
+    ]
+
+
+def _cost(entry: Entry) -> Shown:
+    if entry.epsilon is not None:
+        return Shown(exact_text(entry.epsilon), number(float(entry.epsilon)))
+    rho = entry.rho or Fraction(0)
+    return Shown(f"ρ = {exact_text(rho)}", f"ρ = {number(float(rho))}")
+
+
+@command
 @click.argument("path", metavar="LEDGER", type=_FILE)
-def show(path: Path) -> None:
-    """Show the spending under each policy, the remaining budget, and the leakages of a series."""
+def show(path: Path) -> Found:
+    """Show the spending under each policy, the remaining budget, and the leakages of a series.
+
+    Example: mechdesign ledger show status.json
+    """
     from mechdesign.leakage.accounting import Ledger
 
     opened = Ledger.existing(path)
-    for line in str(opened).splitlines():
-        output().print(line, soft_wrap=True, markup=False)
+    said, *_ = str(opened).splitlines()
+    facts: dict[str, object] = {"ledger": opened.path, "spent": str(opened.spent)}
     if (found := opened.series) is not None:
-        _show_series(found)
-        _show_entries(opened, found)
+        facts |= _facts(found) | {"entries": _entries(opened, found)}
         for sentence in found.assumptions:
             say_note(sentence)
+    return Found(f"{said}.", spending(opened, every=True) | facts)
 
 
-@ledger.command()
+@command
 @click.argument("path", metavar="LEDGER", type=_FILE)
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=_FILE)
-def check(path: Path, folders: tuple[Path, ...]) -> None:
+def check(path: Path, folders: tuple[Path, ...]) -> Found:
     """Check that each release in FOLDER... is entered in LEDGER; the exit code is 1 if a release is not.
 
     A release states the numbers of its entries. If an entry is missing, the ledger was replaced by an older copy or by
     another ledger, and lacks later spending. All folders are checked. If a release states no entry and all stated
     entries exist, the exit code is 2.
+
+    Example: mechdesign ledger check status.json november december
     """
     from mechdesign.leakage.accounting import Ledger, check_folders
 
     opened = Ledger.existing(path)
-    missing = unreadable = False
+    rows: list[dict[str, object]] = []
     for folder in folders:
         try:
             (each,) = check_folders(opened, [folder])
         except InputError as error:
-            say_error(str(error))
-            unreadable = True
+            rows.append({"folder": folder, "entries": None, "missing": None, "found": str(error)})
             continue
-        missing = missing or bool(each.missing)
-        if each.missing:
-            of = f"{len(each.missing)} of {len(each.numbers)}"
-            say_error(f"{each.folder}: {of} entries are not in {opened.path}, such as {each.missing[0]}")
-        else:
-            count = len(each.numbers)
-            said = f"{each.folder}: {count} entr{'ies' if count > 1 else 'y'} in {opened.path}"
-            output().print(said, soft_wrap=True, markup=False)
-    if missing or unreadable:
-        click.get_current_context().exit(1 if missing else 2)
+        count = len(each.missing)
+        said = f"such as {each.missing[0]}" if count else "every entry is in the ledger"
+        rows.append({"folder": each.folder, "entries": len(each.numbers), "missing": count, "found": said})
+    missing, unread = sum(bool(row["missing"]) for row in rows), sum(row["missing"] is None for row in rows)
+    said = "Every release is entered in the ledger."
+    if missing or unread:
+        said = f"{missing} of {len(rows)} releases have entries that are not in the ledger; {unread} state no entry."
+    return Found(said, {"ledger": opened.path, "releases": rows}, 1 if missing else 2 if unread else 0)
+
+
+for _each in (new, series, plan, show, check):
+    ledger.add_command(_each)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
-import math
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,21 +23,17 @@ from mechdesign.cli._arguments import (
 )
 from mechdesign.cli._console import (
     STOPPED,
-    Text,
     announce,
+    at_most,
     describe_gap,
     load_pictures,
     no_series_option,
-    output,
     progress,
     say_note,
     say_warning,
-    show_next,
-    show_spending,
-    show_verdict,
-    table,
-    wait_option,
+    spending,
 )
+from mechdesign.cli._found import Found, Shown, command
 from mechdesign.specification import examples
 from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_space, check_writable
 
@@ -67,7 +61,7 @@ _UNSNAPPED = (
 )
 
 
-@click.command()
+@command
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
 @click.argument("trace", metavar="[TRACE.csv]", required=False, type=_FILE)
 @example_option("release")
@@ -82,17 +76,13 @@ _UNSNAPPED = (
 )  # fmt: skip
 @click.option(
     "--ledger", "ledger_file", metavar="FILE", type=_FILE,
-    help="Record the spending of each step, and reject a release above the budget; replaces [ledger]. Create it with "
-    "`mechdesign ledger new`.",
+    help="Record the spending of each step here instead of in [ledger]; beyond its budget nothing is released.",
 )  # fmt: skip
-@wait_option
 @click.option(
     "--own-history", is_flag=True,
-    help='Accept history = "own" in [release]: prior, chain or policy were counted in data of this person, on which '
-    "the published files then depend.",
+    help='Accept history = "own": the published files depend on the data of this person.',
 )  # fmt: skip
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same outputs every time.")
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing released trace in DIR.")
 @no_series_option
 def release(
@@ -103,31 +93,25 @@ def release(
     channels: bool,
     private: Path | None,
     ledger_file: Path | None,
-    wait: float,
     own_history: bool,
     seed: int | None,
-    as_json: bool,
     overwrite: bool,
     series: Literal[False] | None,
-) -> None:
+) -> Found:
     """Release a trace under a policy graph, step by step; certify each step, and the guarantee of all steps together.
 
     TRACE.csv contains the true state of each step under a header line. Columns are state, latitude and longitude, or x
-    and y, and optionally time; [release] gives them other names, and [files] the layout. Without a time, steps are in
-    the order of the file. SPEC.toml gives the policy ([[privacy]] with kind = "graph", [policy]) and the transitions of
-    states ([release]).
+    and y, and optionally time; [release] gives them other names.
 
-    DIR may be published. The files depend on the true states only through the outputs, unless prior, chain or policy
-    were counted in data. Then [release] must state whose data these are: history = "others", or history = "own" with
-    --own-history. release.json repeats it.
+    DIR may be published. If prior, chain or policy were counted in data, [release] states whose: history = "others", or
+    "own" with --own-history.
 
-    The file released.csv is written first, and pages last. A folder without release.json contains an unfinished run.
-    After Ctrl-C the steps released so far are kept without release.json, and the exit code is 130. If DIR already
-    contains a finished run, the steps of an interrupted run go to DIR-interrupted.
+    A folder without release.json contains an unfinished run. After Ctrl-C the steps released so far are kept, beside a
+    finished run in DIR-interrupted, and the exit code is 130.
 
-    Publish only one run of a trace: each further run adds its ε. So --overwrite is required to replace a released trace
-    in DIR, but not to replace a rehearsal. Use one ledger for each person: it records the spending before each step is
-    drawn. If all steps together would exceed the budget, nothing is released and the exit code is 2.
+    Publish only one run of a trace: each further run adds its ε, even with --overwrite. Use one ledger for each person.
+
+    Example: mechdesign release walks.toml monday.csv -o monday
     """
     started = time.perf_counter()
     given = read_specification(specification, example, "release")
@@ -148,13 +132,11 @@ def release(
         states = steps.states
         folders.check_room(len(states), problem.cost.shape[0])
         load_pictures("mechdesign.report._trace_page")
-        from mechdesign.report import _saving as saving
-
         with progress() as live:
             seeded = _show_notes_before(
                 given, seed, (*(f"trace: {note}" for note in steps.notes), *([ADD_UP] if second else []))
             )
-            ledger = None if seeded else _open_ledger(given, ledger_file, wait, directory)
+            ledger = None if seeded else _open_ledger(given, ledger_file, directory)
             if ledger is not None and ledger.series is not None and series is False:
                 say_note(OUTSIDE)
             with promising("keeping the steps released so far"), naming_options({"step|series": "--no-series"}):
@@ -164,17 +146,15 @@ def release(
                 )  # fmt: skip
             live(Progress("adding up and drawing", time.perf_counter() - started))
             folders = folders.save(found, states)
-    if as_json:
-        click.echo(json.dumps(found.manifest(saving.pages(found)), indent=2))
-    else:
-        _show(found, states[: len(found.releases)], ledger, time.perf_counter() - started)
-        _show_files(folders.public)
-        if example is not None and found.finished:
-            show_next(_next(example, folders.public))
     _show_notes_after(found, given.settings.tolerance)
     if not found.finished:
         say_note(f"stopped after {len(found.releases)} of {len(states)} steps: {folders.public} {_UNFINISHED}")
-        click.get_current_context().exit(STOPPED)
+    facts = {
+        "seconds": round(time.perf_counter() - started, 1),
+        "files": sorted(str(entry) for entry in folders.public.iterdir()),
+        "next": [] if example is None or not found.finished else _next(example, folders.public),
+    }
+    return _released(found, states[: len(found.releases)], ledger, facts)
 
 
 @dataclass(frozen=True)
@@ -255,11 +235,11 @@ def _show_notes_before(given: Specification, seed: int | None, notes: Iterable[s
     return seeded
 
 
-def _open_ledger(given: Specification, file: Path | None, wait: float, directory: Path) -> Ledger | None:
+def _open_ledger(given: Specification, file: Path | None, directory: Path) -> Ledger | None:
     """Return the ledger that is charged, from a file or the specification, and show its path."""
     from mechdesign.leakage.accounting import Ledger
 
-    ledger = given.ledger(wait) if file is None else Ledger.existing(file, wait)
+    ledger = given.ledger() if file is None else Ledger.existing(file)
     if ledger is not None:
         announce(ledger, directory)
     return ledger
@@ -292,50 +272,44 @@ def _find_unused_folder(directory: Path) -> Path:
     return next(path for path in map(Path, names) if not path.exists())
 
 
-def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds: float) -> None:
-    from mechdesign.report._headlines import trace_headline, write_odds
+def _released(found: ReleasedTrace, states: Integers, ledger: Ledger | None, facts: dict[str, object]) -> Found:
+    from mechdesign.report._headlines import trace_headline
     from mechdesign.report._trace_page import revealing
     from mechdesign.traces._released import accuracy
 
-    together = found.composition
-    console = output()
-    show_verdict(trace_headline(found))
-    console.print(Text(found.title or "Released trace", "bold"))
-    count = together.releases
-    console.print(f"{count} step{'s' * (count != 1)} of {found.domain.size} states, {found.mechanism}\n")
-    shown = table("all steps together", "")
-    shown.add_row("ε", exact_text(together.epsilon))
-    shown.add_row("edges kept at every step", str(together.graph.number_of_edges()))
-    odds = f"a factor of at most {write_odds(together.bound)}" if math.isfinite(together.bound) else "no bound"
-    shown.add_row("odds of any two possible trajectories", odds)
-    proved = Text("yes", "green") if found.certified else Text("no", "yellow")
-    shown.add_row("every step proved in exact arithmetic", proved)
-    if said := revealing(found):
-        shown.add_row("states revealed for certain", Text(said, "yellow"))
-    console.print(shown)
-    console.print()
-    # True errors depend on the true states, so only a rehearsal shows them.
-    shown = table("on average over the steps", "expects to be off by", *(["is truly off by"] if found.seeded else []))
+    together, headline = found.composition, trace_headline(found)
     unit = f" {found.domain.unit}" if found.domain.unit else ""
-    for row in accuracy(found, states if found.seeded else None):
-        shown.add_row(row.name, f"{row.expected:.4g}{unit}", *([] if row.true is None else [f"{row.true:.4g}{unit}"]))
-    console.print(shown)
-    if ledger is not None:
-        console.print()
-        show_spending(ledger)
-    console.print(f"\ntime      {seconds:.1f} s")
-
-
-def _show_files(directory: Path) -> None:
-    names = ", ".join(sorted(entry.name for entry in directory.iterdir()))
-    output().print(f"files     {directory}: {names}", soft_wrap=True)
-
-
-def _next(example: str, directory: Path) -> dict[str, str]:
-    trace = example_for(example, "release").trace
-    return {
-        f"{directory}/report.html": "the report, with a map and the steps: open it in a browser",
-        f"mechdesign examples {example} > my.toml": "a specification of your own: change it",
-        f"mechdesign examples {trace} > my.csv": "a trace of your own: replace its states",
-        "mechdesign release my.toml my.csv": "release it",
+    # True errors depend on the true states, so only a rehearsal shows them.
+    errors = [
+        {
+            "on_average_over_the_steps": row.name,
+            "expected": Shown(row.expected, f"{row.expected:.4g}{unit}"),
+        }
+        | ({} if row.true is None else {"true": Shown(row.true, f"{row.true:.4g}{unit}")})
+        for row in accuracy(found, states if found.seeded else None)
+    ]
+    shown = {
+        "title": found.title or None,
+        "steps": together.releases,
+        "states": found.domain.size,
+        "mechanism": found.mechanism,
+        "epsilon": exact_text(together.epsilon),
+        "edges_kept_at_every_step": together.graph.number_of_edges(),
+        "epsilon_of_any_two_possible_trajectories": Shown(together.bound, at_most(together.bound)),
+        "every_step_proved_in_exact_arithmetic": found.certified,
+        "states_revealed_for_certain": revealing(found) or None,
+        "unit": found.domain.unit or None,
+        "errors": errors,
+        **({} if ledger is None else spending(ledger)),
     }
+    return Found(f"{headline.short} {headline.long}", shown | facts, 0 if found.finished else STOPPED)
+
+
+def _next(example: str, directory: Path) -> list[str]:
+    trace = example_for(example, "release").trace
+    return [
+        f"{directory}/report.html    # the report, with a map and the steps: open it in a browser",
+        f"mechdesign examples {example} > my.toml    # a specification of your own: change it",
+        f"mechdesign examples {trace} > my.csv    # a trace of your own: replace its states",
+        "mechdesign release my.toml my.csv    # release it",
+    ]

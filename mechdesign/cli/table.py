@@ -10,26 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
+from click.core import ParameterSource
 from msgspec import structs
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import ExportError, ReportError
 from mechdesign.cli._arguments import example_for, example_option, input_files, naming_options
 from mechdesign.cli._console import (
-    Text,
     announce,
     load_pictures,
     no_series_option,
     number,
-    output,
     say_note,
     say_warning,
-    show_next,
-    show_spending,
-    show_verdict,
-    table,
-    wait_option,
+    spending,
 )
+from mechdesign.cli._found import Found, Shown, command
 from mechdesign.specification import examples
 
 if TYPE_CHECKING:
@@ -45,7 +41,7 @@ _SEEDED = (
     "the noise comes from a seed: anyone who learns or guesses it can undo the noise. This is a rehearsal, charged to "
     "no ledger; never publish it"
 )
-_ROWS = 12
+_MOST = 12
 # Options of the arguments of a release.
 _OPTIONS = {"(step|gap)": r"--\1", "series": "--no-series"}
 
@@ -56,40 +52,7 @@ def _as_step(_: click.Context, __: click.Parameter, text: str | None) -> TimeSte
     return None if text is None else read_step(text, "--step")
 
 
-step_option = click.option(
-    "--step", metavar="STEP", callback=_as_step,
-    help="Time step of a release of the ledger's series: an integer, or a month such as 2026-11.",
-)  # fmt: skip
-ledger_option = click.option(
-    "--ledger", "ledger_file", metavar="FILE", type=_FILE,
-    help="Take this ledger instead of the ledger in [ledger]. Create it with `mechdesign ledger new`.",
-)  # fmt: skip
-
-
-class _ReleaseUnlessNamed(click.Group):
-    """A group whose first command runs if no command is named."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, *self.get_help_option_names(ctx)):
-            args = [next(iter(self.commands)), *args]
-        return super().parse_args(ctx, args)
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_usage(ctx.command_path, "[release] SPEC.toml TABLE.csv [OPTIONS]")
-        formatter.write_usage(ctx.command_path, "plan SPEC.toml [OPTIONS]", prefix="       ")
-
-
-@click.group(cls=_ReleaseUnlessNamed)
-def release_tables() -> None:
-    """Release counts, distributions, ranges or clusters of a table under a policy; or plan a release without data.
-
-    SPEC.toml gives the possible values of a record ([domain]), the column of people ([table]), and the pairs that must
-    not be distinguished ([policy]). SPEC.toml also gives the queries and their budget ([release]), and the ledger
-    ([ledger]).
-    """
-
-
-@release_tables.command()
+@command
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
 @click.argument("records", metavar="[TABLE.csv]", required=False, type=_FILE)
 @example_option("table")
@@ -97,46 +60,45 @@ def release_tables() -> None:
     "-o", "--output", "folder", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
     help="Folder of the files that may be published.",
 )  # fmt: skip
-@ledger_option
-@wait_option
-@click.option("--report/--no-report", default=True, help="Also write report.html.")
+@click.option(
+    "--ledger", "ledger_file", metavar="FILE", type=_FILE, help="Take this ledger instead of the ledger in [ledger]."
+)
+@click.option("--no-report", is_flag=True, help="Do not write report.html.")
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same answers every time.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing release in DIR.")
 @click.option(
     "--together", is_flag=True,
-    help="Allow a release that answers exactly what the policy of another release in the ledger protects, or the "
-    "reverse; the ledger records it.",
+    help="Allow exact answers beside answers under a policy that protects them; the ledger records it.",
 )  # fmt: skip
-@step_option
-@click.option("--gap", is_flag=True, help="Steps between --step and the others were left out: nothing was released.")
+@click.option(
+    "--step", metavar="STEP", callback=_as_step,
+    help="Time step in the ledger's series: an integer, or a month such as 2026-11.",
+)  # fmt: skip
+@click.option("--gap", is_flag=True, help="Nothing was released in the steps between --step and the others.")
 @no_series_option
-def release(
+def table(
     specification: Path | None,
     records: Path | None,
     example: str | None,
     folder: Path,
     ledger_file: Path | None,
-    wait: float,
-    report: bool,
+    no_report: bool,
     seed: int | None,
     overwrite: bool,
     together: bool,
     step: TimeStep | None,
     gap: bool,
     series: Literal[False] | None,
-) -> None:
-    """Release the queries of SPEC.toml on TABLE.csv, which has a header and one record per line.
+) -> Found:
+    """Release the queries of SPEC.toml on TABLE.csv under a policy; without TABLE.csv, show the errors to expect.
 
-    DIR may be published: answers.csv, release.json and report.html depend on the table only through the noisy answers.
-    The rows of each person are counted, and then the ledger is charged what a person loses, before any noise is drawn.
-    If the budget of the ledger would be exceeded, nothing is released and the exit code is 2. Errors that do not depend
-    on the table, such as a wrong DIR, are raised before the charge. Answers are written immediately, and the report
-    last.
+    DIR may be published: its files depend on the table only through the noisy answers. The ledger is charged before any
+    noise is drawn; beyond its budget nothing is released, and the exit code is 2.
 
-    Publish one release of a table: each further release adds its budget, even if it replaces the files of another
-    release. So --overwrite is required to replace a release in DIR, but not to replace a rehearsal.
+    Publish one release of a table: each further one adds its budget, even if it replaces files with --overwrite. If the
+    ledger has a series, --step states the time step, and epsilon = "planned" is what its plan leaves.
 
-    If the ledger has a series, --step states the time step, and epsilon = "planned" is what its plan leaves.
+    Example: mechdesign table status.toml november.csv --step 2026-11 -o november
     """
     started = time.perf_counter()
     if (gap and step is None) or (series is False and step is not None):
@@ -149,7 +111,8 @@ def release(
         if records is None and example is not None:
             records = opened.enter_context(examples.on_disk(example_for(example, "table").trace))
         if records is None:
-            raise click.UsageError("give TABLE.csv: the records")
+            _refuse_options_of_a_release()
+            return _plan(given.title, given.plan(step=step))
         # Imported late, so that wrong usage is rejected immediately.
         from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_space
         from mechdesign.tables._files import FILES, check_target, holds_release
@@ -158,14 +121,14 @@ def release(
         check_no_input_in(folder, FILES, {"TABLE.csv": records, **input_files(specification)})
         check_target(folder, overwrite)
         notes = [ADD_UP] if holds_release(folder) else []
-        check_space(folder, given.output_size(report), FILES)
-        if report:
+        check_space(folder, given.output_size(not no_report), FILES)
+        if not no_report:
             load_pictures("mechdesign.report._table_page")
         if seed is not None:
             say_warning(_SEEDED, UserWarning, "", 0)
         ledger = None
         if seed is None:
-            ledger = given.ledger(wait)
+            ledger = given.ledger()
             announce(ledger, folder)
         notes += given.remarks
         with Deadline().keeping("writing the answers, whose budget is already spent", at_once=False):
@@ -178,14 +141,24 @@ def release(
                 gap=gap,
                 series=series,
             )
-            _save(found, folder, report, overwrite)
-    _show(found, ledger, time.perf_counter() - started)
-    names = ", ".join(sorted(entry.name for entry in folder.iterdir()))
-    output().print(f"files     {folder}: {names}", soft_wrap=True)
+            _save(found, folder, not no_report, overwrite)
     for note in (*notes, *found.release.description.remarks):
         say_note(note)
-    if example is not None:
-        show_next(_next(example, folder))
+    facts = {
+        "seconds": round(time.perf_counter() - started, 1),
+        "files": sorted(str(entry) for entry in folder.iterdir()),
+        "next": [] if example is None else _next(example),
+    }
+    return _released(found, ledger, facts)
+
+
+def _refuse_options_of_a_release() -> None:
+    """Raise `click.UsageError` if an option makes no sense without a table, which may have been forgotten."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if source is ParameterSource.COMMANDLINE and option.name not in ("specification", "ledger_file", "step"):
+            raise click.UsageError(f"{option.opts[-1]} needs TABLE.csv: the records. Without it, a plan is shown")
 
 
 def _save(found: Published, folder: Path, report: bool, overwrite: bool) -> None:
@@ -206,21 +179,6 @@ def _save(found: Published, folder: Path, report: bool, overwrite: bool) -> None
         raise ReportError(f"{error}. {spent}; the answers are in {rescued}: move them") from error
 
 
-@release_tables.command()
-@click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
-@example_option("table")
-@ledger_option
-@step_option
-def plan(specification: Path | None, example: str | None, ledger_file: Path | None, step: TimeStep | None) -> None:
-    """Show the expected error of every known strategy, and the proven limit; no data are needed.
-
-    A planned ε is read from the plan of the ledger for --step; nothing is charged.
-    """
-    given = _read_specification(specification, example, ledger_file)
-    with naming_options(_OPTIONS):
-        _show_plan(given.title, given.plan(step=step))
-
-
 def _read_specification(path: Path | None, example: str | None, ledger: Path | None) -> ReleaseSpecification:
     """Return the specification of a file or an example; `ledger` replaces the ledger that it names."""
     from mechdesign.leakage.accounting import Ledger
@@ -237,80 +195,100 @@ def _read_specification(path: Path | None, example: str | None, ledger: Path | N
     return replace(given, ledger_table=structs.replace(named, path=file, epsilon=None, rho=None))
 
 
-def _show(found: Published, ledger: Ledger | None, seconds: float) -> None:
+def _released(found: Published, ledger: Ledger | None, facts: dict[str, object]) -> Found:
     from mechdesign.report._headlines import table_headline
 
-    release, console = found.release, output()
-    described = release.description
-    show_verdict(table_headline(release))
-    console.print(Text(found.title or described.what, "bold"))
-    console.print(f"{described.policy}: {described.what}, {len(release):,} answers", soft_wrap=True)
-    console.print(f"{described.neighbours} {described.definition} {described.people}\n", soft_wrap=True)
-    if found.ranges:
-        shown = table(
-            "range", "records", "standard error", "interval", numbers=("records", "standard error", "interval")
-        )
-        for each in found.ranges[:_ROWS]:
-            estimate = each.estimate
-            ends = f"{number(estimate.low)} to {number(estimate.high)}"
-            shown.add_row(f"{each.first} to {each.last}", number(estimate.value), number(estimate.standard_error), ends)
-        console.print(shown)
-    elif found.quantiles:
-        shown = table("probability", "value", "interval", numbers=("probability", "value", "interval"))
-        for share in found.quantiles[:_ROWS]:
-            shown.add_row(number(float(share.probability)), share.value, f"{share.low} to {share.high}")
-        console.print(shown)
-    else:
-        _show_answers(found)
+    release = found.release
+    described, headline = release.description, table_headline(release)
     spent = described.spent if described.epsilon or described.rho else "nothing"
     if described.rows_per_person > 1 and spent != "nothing":
         spent += f" per row, {described.spent_per_person} per person"
-    console.print(f"\nspent     {spent}")
-    if ledger is not None:
-        show_spending(ledger)
-    console.print(f"time      {seconds:.1f} s")
+    shown = {
+        "title": found.title or None,
+        "policy": described.policy,
+        "neighbours": described.neighbours,
+        "definition": described.definition,
+        "people": described.people,
+        "answers": Shown(len(release), f"{len(release):,}: {described.what}"),
+        **_first(found),
+        "spent": spent,
+        **({} if ledger is None else spending(ledger)),
+    }
+    return Found(f"{headline.short} {headline.long}", shown | facts)
 
 
-def _show_answers(found: Published) -> None:
+def _first(found: Published) -> dict[str, object]:
+    """Return the first answers; the files hold all of them."""
     release = found.release
-    shown = table(
-        *release.labels, "answer", "standard error", "interval", numbers=("answer", "standard error", "interval")
-    )
-    for index in range(min(len(release), _ROWS)):
-        labels = [Text(str(column[index])) for column in release.labels.values()]
-        ends = f"{number(release.low[index])} to {number(release.high[index])}"
-        shown.add_row(*labels, number(release.answers[index]), number(release.standard_errors[index]), ends)
-    output().print(shown)
-    if len(release) > _ROWS:
-        output().print(f"… and {len(release) - _ROWS:,} more")
+    if found.ranges:
+        return {
+            "first_ranges": [
+                {
+                    "range": f"{each.first} to {each.last}",
+                    "records": each.estimate.value,
+                    "standard_error": each.estimate.standard_error,
+                    "interval": _interval(each.estimate.low, each.estimate.high),
+                }
+                for each in found.ranges[:_MOST]
+            ]
+        }
+    if found.quantiles:
+        return {
+            "quantiles": [
+                {
+                    "probability": float(share.probability),
+                    "value": share.value,
+                    "interval": Shown((share.low, share.high), f"{share.low} to {share.high}"),
+                }
+                for share in found.quantiles[:_MOST]
+            ]
+        }
+    return {
+        "first_answers": [
+            {
+                **{name: str(column[index]) for name, column in release.labels.items()},
+                "answer": float(release.answers[index]),
+                "standard_error": float(release.standard_errors[index]),
+                "interval": _interval(release.low[index], release.high[index]),
+            }
+            for index in range(min(len(release), _MOST))
+        ]
+    }
 
 
-def _show_plan(title: str, found: Plan) -> None:
-    console = output()
-    console.print(Text(title or found.what, "bold"))
-    queries = f"{found.queries:,} quer{'ies' if found.queries != 1 else 'y'}"
-    console.print(f"{found.policy}: {found.what}, {queries}", soft_wrap=True)
-    console.print(f"{found.neighbours}\n", soft_wrap=True)
-    columns = ("expected error per query", "proven limit")
-    shown = table("", "strategy", *columns, "", numbers=columns)
-    for option in found.options:
-        style = "bold" if option.taken else ""
-        limit = "" if option.limit is None else number(option.limit)
-        mark = "→" if option.taken else ""
-        shown.add_row(mark, Text(option.name, style), number(option.error), limit, option.detail)
-    console.print(shown)
-    said = f"Errors are root mean squared errors of releases that spend {found.spends}. → marks the chosen strategy."
-    console.print(f"\n{said}", soft_wrap=True)
+def _interval(low: float, high: float) -> Shown:
+    return Shown((float(low), float(high)), f"{number(low)} to {number(high)}")
+
+
+def _plan(title: str, found: Plan) -> Found:
     for remark in found.remarks:
         say_note(remark)
-
-
-def _next(example: str, folder: Path) -> dict[str, str]:
-    records = example_for(example, "table").trace
-    return {
-        f"{folder}/report.html": "the report, with figures: open it in a browser",
-        f"mechdesign table plan --example {example}": "the errors of other strategies",
-        f"mechdesign examples {example} > my.toml": "a specification of your own: change it",
-        f"mechdesign examples {records} > my.csv": "a table of your own: replace its rows",
-        "mechdesign table my.toml my.csv": "release it",
+    said = f"{title or found.what}: releases that spend {found.spends} would take the strategy {found.taken.name}."
+    strategies = [
+        {
+            "strategy": option.name,
+            "taken": option.taken,
+            "root_mean_squared_error": option.error,
+            "proven_limit": option.limit,
+            "detail": option.detail,
+        }
+        for option in found.options
+    ]
+    facts = {
+        "policy": found.policy,
+        "neighbours": found.neighbours,
+        "queries": Shown(found.queries, f"{found.queries:,}: {found.what}"),
+        "spends": found.spends,
+        "strategies": strategies,
     }
+    return Found(said, facts)
+
+
+def _next(example: str) -> list[str]:
+    records = example_for(example, "table").trace
+    return [
+        f"mechdesign examples {example} > my.toml    # a specification of your own: change it",
+        "mechdesign table my.toml    # the errors of all strategies, without data",
+        f"mechdesign examples {records} > my.csv    # a table of your own: replace its rows",
+        "mechdesign table my.toml my.csv    # release it",
+    ]

@@ -173,7 +173,7 @@ def test_a_specification_or_a_release_that_is_a_pipe_is_refused_and_not_waited_f
             "design pipe": regular,
             "release pipe t.csv": regular,
             "table pipe t.csv": regular,
-            "table plan pipe": regular,
+            "table pipe": regular,
             "chain pipe": regular,
         }
     )

@@ -48,7 +48,7 @@ def test_the_districts_have_no_cell_alone() -> None:
 @pytest.mark.slow
 def test_a_walk_is_released() -> None:
     shown = well("release", "--example", "walk").stdout
-    assert "12 steps of 81 states" in shown
+    assert "steps 12 states 81" in " ".join(shown.split())
     assert "released/report.html" in shown[shown.index("\nnext") :]
     assert Path("released/release.json").exists()
 
@@ -57,7 +57,7 @@ def test_traffic_leaks() -> None:
     shown = well("leakage", "--example", "traffic").stdout
     assert "mechdesign examples traffic > P.csv" in shown
     Path("P.csv").write_text(find("traffic").text)
-    own = well("leakage", "P.csv", "--header", "--index", "--epsilon", 0.1, "--steps", 10).stdout
+    own = well("leakage", "--backward", "P.csv", "--header", "--index", "--epsilon", 0.1, "--steps", 10).stdout
     assert own == shown[: shown.index("\nnext")]
     assert well("leakage", "--example", "traffic", "--steps", 3).stdout.count("0.1 ") < shown.count("0.1 ")
 
@@ -71,7 +71,7 @@ def test_wrong_usage() -> None:
             "policy --example city": "is for `mechdesign design`; this command runs districts, walk",
             "leakage --example city": "is for `mechdesign design`; this command runs traffic",
             "design s.toml --example city": "not both",
-            "leakage P.csv --example traffic": "not both",
+            "leakage --backward P.csv --example traffic": "instead",
             "policy": "or --example NAME",
             "release": "or --example NAME",
             "release --example city": "is for `mechdesign design`",

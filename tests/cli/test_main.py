@@ -85,7 +85,7 @@ def test_options_have_their_names() -> None:
     write("0.7,0.3\n0.4,0.6\n", "P.csv")
     assert_wrong_usage(
         {
-            "leakage P.csv --epsilon -1 --steps 3": "error: --epsilon: is not accepted; found -1.0",
+            "leakage --backward P.csv --epsilon -1 --steps 3": "error: --epsilon: is not accepted; found -1.0",
             "budget --alpha -1 --forward P.csv": "error: --alpha: leaves no budget",
             "ledger new l.json --epsilon -1": "error: --epsilon: must not be negative",
             "bench --suite nope": "error: --suite: is not known",

@@ -83,8 +83,8 @@ def assert_manifest_holds(names: list[str]) -> None:
 def test_a_trace_is_released() -> None:
     result = well("release", *write())
     assert result.stderr.startswith("note: trace: no times are read: steps are in the order of the file")
-    for words in ("A walk", "5 steps of 16 states, planar-isotropic", "at most", "expects to be off by", "yes"):
-        assert words in result.stdout
+    for words in ("title A walk", "steps 5 states 16 mechanism planar-isotropic", "exact arithmetic yes", "expected"):
+        assert words in flat(result.stdout)
     assert present() == PUBLIC
     assert_manifest_holds([name for name in PUBLIC if name != "release.json"])
     described = json.loads(Path("released/release.json").read_text())
@@ -106,7 +106,8 @@ def test_a_trace_is_released() -> None:
 @pytest.mark.parametrize("mechanism", ["planar-isotropic", "laplace", "lp"])
 def test_the_command_does_what_the_library_does(mechanism: str) -> None:
     text = SPECIFICATION + f'mechanism = "{mechanism}"\n'
-    described = json.loads(well("release", *write(text), "--seed", 3, "--json").stdout)
+    shown = json.loads(well("release", *write(text), "--seed", 3, "--json").stdout)
+    described = json.loads(Path("released/release.json").read_text())
     domain = Domain.grid(4, 4, 4.0, 4.0)
     states = np.arange(16)
     rows, columns = (np.abs(np.subtract.outer(each, each)) for each in (states // 4, states % 4))
@@ -116,6 +117,7 @@ def test_the_command_does_what_the_library_does(mechanism: str) -> None:
     expected = [trace.step(int(state)) for state in WALK.split()[1:]]
     assert [int(row["state"]) for row in outputs()] == [release.output for release in expected]
     together = compose(expected)
+    assert (shown["epsilon"], shown["steps"]) == (described["composition"]["epsilon"], len(expected))
     for name in ("level", "realised"):
         value = getattr(together, name)
         assert described["composition"][name] == (value if np.isfinite(value) else None)

@@ -294,7 +294,7 @@ def test_commands_do_not_write_onto_what_they_read(made: Path) -> None:
         {
             "sample made --at 0,0 -o made/channel.csv": "is the file of DIR, channel.csv, which must not be",
             "sample made --at 0,0 -o made/certificate.json": "is the file of DIR, certificate.json, which must not be",
-            "leakage m.csv --epsilon 1 --steps 2 -o m.csv": "m.csv is the file of P.csv",
+            "leakage --backward m.csv --epsilon 1 --steps 2 -o m.csv": "m.csv is the file of --backward",
             "budget --alpha 1 --steps 2 --backward m.csv -o l.csv": "l.csv is the file of --backward",
             "audit m.csv --distance hamming -o m.csv": "m.csv is the file of FILE",
             "export made --format csv -o made/channel.csv": "is the file of DIR, channel.csv",
