@@ -61,8 +61,8 @@ def test_a_command_answers_in_subnormal_steps(kind, tmp_path, monkeypatch):
         encoding="utf-8",
     )
     Path("t.csv").write_text("x\n0\n1e-310\n", encoding="utf-8")
-    report = "--report" if kind == "sum" else "--no-report"
-    result = CliRunner().invoke(main, ["table", "s.toml", "t.csv", "-o", "out", report])
+    report = [] if kind == "sum" else ["--no-report"]
+    result = CliRunner().invoke(main, ["table", "s.toml", "t.csv", "-o", "out", *report])
     assert result.exit_code == 0, result.output
     assert 0 < md.tables.load("out").description.step <= Fraction(1, 10**310)
     assert Path("out/report.html").exists() == (kind == "sum")

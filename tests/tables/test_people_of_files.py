@@ -53,7 +53,7 @@ def test_rows_of_one_person_are_not_released_as_those_of_many():
 def test_a_person_must_be_stated():
     for text in ("", "[table]\n", "[table]\nrows_per_person = 2\n"):
         Path("t.toml").write_text(text + KINDS + "epsilon = 1\n", encoding="utf-8")
-        for command in (("t.toml", "t.csv"), ("plan", "t.toml")):
+        for command in (("t.toml", "t.csv"), ("t.toml",)):
             status, said = run(*command)
             assert status == 2
             assert "table.person: is missing" in said
@@ -76,7 +76,7 @@ def test_console_files_and_page_state_the_cost_per_row_and_per_person():
         assert found == (20, True, person)
         (entry,) = md.Ledger(path=f"{unit}.json").entries
         assert (entry.epsilon or entry.rho) == cost
-        assert f"{row} per row and {person} per person" in run("plan", "t.toml")[1]
+        assert f"{row} per row and {person} per person" in run("t.toml")[1]
 
 
 def test_without_a_column_of_people_the_page_says_what_is_declared():
