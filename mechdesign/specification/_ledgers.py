@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mechdesign.base._errors import SpecificationError
-from mechdesign.base._locks import WAIT_S, exists, file_of
+from mechdesign.base._locks import exists, file_of
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._grammar import Table, says
@@ -39,9 +39,7 @@ class LedgerTable(Table, frozen=True):
     ] = None
 
 
-def open_ledger(
-    folder: Path, name: str, epsilon: Fraction | None, rho: Fraction | None, wait: float = WAIT_S
-) -> Ledger:
+def open_ledger(folder: Path, name: str, epsilon: Fraction | None, rho: Fraction | None) -> Ledger:
     """Open the ledger of a ``[ledger]`` table, or return a new ledger whose file is created at the first expense.
 
     Args:
@@ -49,7 +47,6 @@ def open_ledger(
         name: The file of the ledger, relative to the folder.
         epsilon: The budget under pure differential privacy, or None.
         rho: The budget under zero-concentrated differential privacy, or None.
-        wait: Seconds to wait for a lock.
 
     Returns:
         The ledger.
@@ -61,7 +58,7 @@ def open_ledger(
     with Source(("ledger",)).keys():
         path = file_of(folder / name)
         if exists(path):
-            return Ledger(epsilon, rho=rho, path=path, wait=wait)
+            return Ledger(epsilon, rho=rho, path=path)
         budgets = [("--epsilon", epsilon), ("--rho", rho)]
         stated = "".join(f" {option} {exact_text(budget)}" for option, budget in budgets if budget is not None)
         if not stated or not path.is_relative_to(folder.resolve()):
@@ -73,4 +70,4 @@ def open_ledger(
                 bound=f"an existing ledger, or within {folder.resolve()} with epsilon or rho",
                 remedy=f"create it with: mechdesign ledger new {path}{stated or ' --epsilon 3'}",
             )
-        return Ledger(epsilon, rho=rho, path=path, wait=wait)
+        return Ledger(epsilon, rho=rho, path=path)

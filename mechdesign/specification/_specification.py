@@ -29,7 +29,6 @@ from mechdesign.base._errors import (
     SpecificationError,
     withholding_values,
 )
-from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
 from mechdesign.certify._texts import require_plain, require_plain_texts
 from mechdesign.data.resampling import Sampling
@@ -312,11 +311,8 @@ class Specification:
 
         return release_trace(started, steps, collect, None if charged is None else keep, progress)
 
-    def ledger(self, wait: float = WAIT_S) -> Ledger | None:
+    def ledger(self) -> Ledger | None:
         """Open the ledger of ``[ledger]``.
-
-        Args:
-            wait: Seconds to wait for a lock.
 
         Returns:
             The ledger, or None if the specification has no ``[ledger]``.
@@ -329,7 +325,7 @@ class Specification:
         table = self.document.ledger
         if table is None:
             return None
-        return open_ledger(self.folder, table.path, table.epsilon, table.rho, wait)
+        return open_ledger(self.folder, table.path, table.epsilon, table.rho)
 
     @property
     def notes(self) -> tuple[str, ...]:

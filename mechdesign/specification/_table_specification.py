@@ -18,7 +18,6 @@ import numpy as np
 
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import BudgetExceededError, InputError, SpecificationError, withholding_values
-from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
 from mechdesign.certify._texts import require_plain, require_plain_texts
 from mechdesign.data.matrices import match_names, read_dense
@@ -461,11 +460,8 @@ class ReleaseSpecification:
             label += _length(attribute.name) + 2 * max(map(_length, _ends(attribute))) + _CELL_BYTES
         return rows * (label + _ROW_BYTES) + (_REPORT_BYTES if report else 0) + _OTHER_FILES_BYTES
 
-    def ledger(self, wait: float = WAIT_S) -> Ledger | None:
+    def ledger(self) -> Ledger | None:
         """Open the ledger of ``[ledger]``.
-
-        Args:
-            wait: Seconds to wait for a lock.
 
         Returns:
             The ledger, or None if the specification has no ``[ledger]``.
@@ -478,7 +474,7 @@ class ReleaseSpecification:
         table = self.ledger_table
         if table is None:
             return None
-        return open_ledger(self.source.folder, table.path, table.epsilon, table.rho, wait)
+        return open_ledger(self.source.folder, table.path, table.epsilon, table.rho)
 
     def _plan_with(self, budget: dict[str, Any]) -> Plan:
         key = budget["epsilon"], budget["rho"]

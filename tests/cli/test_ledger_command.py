@@ -16,7 +16,6 @@ from cli_examples import assert_wrong_usage, contents, flat, run, well
 import mechdesign as md
 from mechdesign.errors import InputError, LedgerError
 from mechdesign.leakage.accounting import begin_ledger, check_folders
-from mechdesign.specification._table_specification import ReleaseSpecification
 
 TABLE = "age\n3\n4\n"
 SPECIFICATION = """table.person = false
@@ -136,7 +135,7 @@ def test_no_ledger_lies_in_a_folder_that_may_be_published() -> None:
 
 
 def test_a_lock_that_is_held_ends_the_command_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ReleaseSpecification.ledger, "__defaults__", (0.1,))
+    monkeypatch.setitem(md.Ledger.__init__.__kwdefaults__, "wait", 0.1)
     Path(".l.json.lock").touch()
     held = os.open(".l.json.lock", os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
