@@ -38,7 +38,7 @@ from mechdesign.leakage._ledger_file import NUMBER, read_ledger, write_ledger
 from mechdesign.leakage._partition import Partition
 from mechdesign.leakage._plans import make_plan
 from mechdesign.leakage._promises import assumptions, promises
-from mechdesign.leakage._series import Series, as_step, place_of, require_kind_of
+from mechdesign.leakage._series import Series, as_step, place_of
 from mechdesign.leakage._upwards import as_float
 
 __all__ = [
@@ -601,9 +601,7 @@ class LedgerSeries:
         Returns:
             The exact ε; 0 if it is used up, or if the step had an entry before this plan. None without a plan.
         """
-        contents = self._now[0]
-        require_kind_of(contents.steps, as_step(step))
-        return contents.planned(as_step(step), as_part(part) or self._part)
+        return self._now[0].planned(as_step(step), as_part(part) or self._part)
 
     def largest(self, step: TimeStep, part: tuple[str, str] | None = None) -> Fraction:
         """Return the largest ε that `Ledger.spend` accepts now at a time step, rounded down.

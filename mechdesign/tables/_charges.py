@@ -23,6 +23,7 @@ from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._entries import Entry, TimeStep
 from mechdesign.leakage._judgement import say_used
 from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
+from mechdesign.leakage._series import require_kind_of
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.tables._budget import Budget
@@ -204,6 +205,8 @@ def planned_epsilon(ledger: Ledger | LedgerPart | None, step: TimeStep | None) -
     """Return what is left of the planned budget of a time step; raise an error if nothing is planned or left."""
     series = None if ledger is None else ledger.series
     left = None if series is None or step is None else series.planned(step)
+    if series is not None and step is not None:
+        require_kind_of(series.steps, step)
     if left is None:
         why, remedy = "there is no plan", "or make one: mechdesign ledger plan FILE --steps 12"
         if series is None:
