@@ -37,6 +37,8 @@ PACKAGE = "mechdesign"
 DOOR = ("__init__", "__main__", "errors")
 LIMITS = {"rooms": 16, "floors": 9, "upward arrows": 0, "lazy upward arrows": 0, "circles of rooms": 0} | {
     "circles of files": 0,
+    "commands": 24,
+    "options": 130,
     "public modules": 24,
     "definitions of __dir__": 1,
 }
