@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from mechdesign.base._errors import CertificateError, ExportError, InputError
 from mechdesign.base._files import find_output, read_regular
+from mechdesign.base._locks import exists, lock_file_of
 from mechdesign.base._version import __version__
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
@@ -229,7 +230,7 @@ def check_outputs(*targets: Path | None, inputs: Mapping[str, Path | None], over
 
     Targets that are None are skipped. No target may be one of the inputs (see `check_no_input`). Without `overwrite`,
     no target may exist. Files of a design, a chain or a release are never overwritten, since their other files would no
-    longer match.
+    longer match, and neither are ledgers.
     """
     for target in filter(None, targets):
         check_no_input(target, inputs)
@@ -248,6 +249,8 @@ def _check_output(target: Path, overwrite: bool) -> None:
     for mark, (what, names) in _FILE_GROUPS.items():
         if file.name in names and (file.parent / mark).exists():
             raise ExportError(f"{target} is a file of {what} in {file.parent}; choose another name")
+    if exists(lock_file_of(file)):
+        raise ExportError(f"{target} is a ledger, or was one; choose another name")
     check_writable(file.parent)
 
 
