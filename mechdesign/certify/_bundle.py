@@ -473,7 +473,7 @@ class _ReadingLimit:
         self.folder = folder
         # Sparse files take little disk space and do not raise the limit.
         self.disk = sum(_on_disk(folder / name) for name in names)
-        self.certificate = self.files = self.unpacked = 0
+        self.certificate = self.files = self.unpacked = self.allowed = 0
 
     def file(self, name: str, size: int) -> None:
         """Add the size of a file, and check the limit."""
@@ -490,7 +490,9 @@ class _ReadingLimit:
 
     def require(self, needed: int) -> None:
         """Raise `VerifierMemoryError` if `needed` bytes exceed the limit."""
-        require_room(needed, self.disk, f"reading {self.folder}")
+        # The sum counts from the start, and so does the memory that was free then.
+        if needed > self.allowed:
+            self.allowed = require_room(needed, self.disk, f"reading {self.folder}")
 
 
 def _on_disk(path: Path) -> int:

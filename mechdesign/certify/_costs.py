@@ -128,8 +128,9 @@ def distortion(numerators: Integers, exponent: int, prior: Floats, error: Floats
     >>> distortion(np.array([[1, 1], [0, 2]]), 1, np.array([0.5, 0.5]), np.array([[0.0, 1], [1, 0]]))
     Fraction(1, 4)
     """
-    # Remove duplicate rows of errors: they would tie for every observable, and each would be summed exactly.
-    error = np.unique(error, axis=0)
+    # Remove duplicate rows of errors: they would tie for every observable, and each would be summed exactly. With
+    # indices, NumPy does not load numpy.ma.
+    error, _ = np.unique(error, axis=0, return_index=True)
     width = max(1, _BLOCK_ENTRIES // max(error.shape))
     parts = (numerators[:, start : start + width] for start in range(0, numerators.shape[1], width))
     return sum((_distortion(part, exponent, prior, error) for part in parts), _NOTHING)

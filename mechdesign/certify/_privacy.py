@@ -21,7 +21,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeVar
@@ -165,6 +164,9 @@ def _map_blocks(task: Callable[[slice], T], pairs: int, observables: int) -> Ite
         # There is one processor, or the system cannot start threads.
         yield from map(task, parts)
         return
+    # Imported late, because few bundles are that large.
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(cores) as pool:
         # Waiting tasks take memory and delay Ctrl-C, so only a limited number is submitted at a time.
         while some := list(itertools.islice(parts, 64 * cores)):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csgraph
 
 from mechdesign.base._arrays import Flags, Floats, Integers, read_only
 from mechdesign.base._errors import InfeasibleError
@@ -27,8 +25,10 @@ def label_components(n: int, pairs: ArrayLike, *, strong: bool = False) -> Integ
     >>> label_components(5, [(4, 1), (1, 2)]).tolist()
     [0, 1, 1, 2, 1]
     """
+    from scipy.sparse import csgraph, csr_array
+
     ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-    graph = sparse.csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
+    graph = csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
     labels: NDArray[np.int32] = csgraph.connected_components(graph, connection="strong" if strong else "weak")[1]
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)

@@ -78,11 +78,11 @@ def describe_disclosure(problem: Problem, revealed: Sequence[int]) -> tuple[str,
             "No requirement bounds a pair of secrets: an answer may rule out any secret, if the adversary's average "
             "error remains large enough."
         )
-    barely = np.setdiff1d(find_loose(n, claims), np.asarray(revealed, dtype=np.int64))
-    if barely.size:
+    barely = sorted(set(find_loose(n, claims).tolist()) - set(revealed))
+    if barely:
         said.append(
             "No bound below 2^62 limits how much likelier an answer may be for "
-            f"{list_secrets(barely.tolist(), n, domain)} than for any other secret. An answer may reveal the secret "
+            f"{list_secrets(barely, n, domain)} than for any other secret. An answer may reveal the secret "
             "almost for certain. Check the unit of ε."
         )
     return tuple(said)

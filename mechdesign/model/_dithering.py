@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, as_floats, require
@@ -74,6 +73,8 @@ def anchor_means(
     >>> anchor_means(anchors, [[0.5, 0.0], [1.0, 0.0]], [[2.0], [4.0]])[0].tolist()
     [0.25, 0.75, 0.0, 0.0]
     """
+    from scipy.sparse import csr_array
+
     visits, shares = _visits(anchors, points, weights)
     array = as_floats(values, path, "(k, m)")
     if len(array) != len(visits):
@@ -91,7 +92,7 @@ def anchor_means(
         )
     rows = np.repeat(np.arange(len(visits)), 4)
     joint = shares[:, None] * corners.weights
-    matrix = sparse.csr_array((joint.ravel(), (corners.indices.ravel(), rows)), shape=(anchors.size, len(visits)))
+    matrix = csr_array((joint.ravel(), (corners.indices.ravel(), rows)), shape=(anchors.size, len(visits)))
     drawn: Floats = np.asarray(matrix.sum(axis=1)).ravel()
     sums = matrix @ array
     never = drawn <= 0

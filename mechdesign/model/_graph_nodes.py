@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 
 from mechdesign.base._errors import InputError
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 # Another order of the nodes, such as that of the edges, would protect other pairs. A name that is not a label fails.
 _BY_LABEL = "networkx.relabel_nodes(graph, lambda node: domain.labels.index(str(node)))"
@@ -21,6 +25,8 @@ def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph", *
 
     See `check_nodes` for the nodes.
     """
+    import networkx as nx
+
     if not isinstance(graph, nx.Graph):
         raise InputError(path, "is not a networkx graph", value=type(graph).__name__, bound="a networkx.Graph")
     kind = type(graph).__name__
@@ -92,6 +98,8 @@ def _remedy_of_names(graph: nx.Graph, every: bool) -> str:
 
 def _complete(graph: nx.Graph, made: str, number: str) -> str:
     """Return an expression for the graph that `made` gives, with a node for each of a number of secrets."""
+    import networkx as nx
+
     kind = "" if type(graph) is nx.Graph else ", type(graph)"
     return f"networkx.compose(networkx.empty_graph({number}{kind}), {made})"
 
@@ -101,7 +109,8 @@ def _renew_locks() -> None:
 
     Until Python 3.12, all graphs share one lock for each property, such as `edges`.
     """
-    for kind in (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph):
+    nx = sys.modules.get("networkx")
+    for kind in () if nx is None else (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph):
         for held in vars(kind).values():
             if isinstance(held, functools.cached_property) and "lock" in vars(held):
                 vars(held)["lock"] = threading.RLock()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -30,6 +29,9 @@ from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior, as_prior
 from mechdesign.model._requirements._requirement import Requirement, as_requirements
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 # Largest relative difference between a user's distances and the distances of this library, which are rounded down.
 _DISTANCE_TOLERANCE = 1e-9

@@ -20,13 +20,10 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
-from scipy.spatial import cKDTree
 
 from mechdesign.base import _lazy
 from mechdesign.base._arrays import Floats, Integers, as_floats, read_only, require
@@ -49,6 +46,9 @@ from mechdesign.model._written import (
     steps_of,
     table_of_steps,
 )
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = [
     "chebyshev",
@@ -159,6 +159,8 @@ def pairs_within(domain: Domain | ArrayLike, radius: _Number) -> Integers:
     limit = reach(radius, margin(domain))
     if isinstance(domain, Domain) and domain.plane is None and (steps := steps_of(domain)) is not None:
         return _cells_within(domain, steps, limit)
+    from scipy.spatial import cKDTree
+
     # The margins far exceed the rounding errors of the tree's distances and of points in a plane.
     wide = limit * (1 + 1e-9) + _absolute_margin(domain)
     near: Integers = cKDTree(points).query_pairs(wide, output_type="ndarray").astype(np.int64)
@@ -397,9 +399,14 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     Raises:
         InputError: The nodes are not 0, …, n−1, or a length is missing or out of range.
 
+    >>> import networkx as nx
     >>> shortest_path(nx.path_graph(3)).tolist()
     [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
+    import networkx as nx
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
     require_kind(graph, nx.Graph, "graph", "a NetworkX graph")
     check_nodes(graph, every=True)
     n = graph.number_of_nodes()

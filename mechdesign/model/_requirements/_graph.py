@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-import networkx as nx
 import numpy as np
 
 from mechdesign.base._arrays import Integers, as_indices
@@ -17,6 +16,9 @@ from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._requirement import Requirement, check_stated, with_fields
 from mechdesign.model._words import Words
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -33,6 +35,7 @@ class GraphPrivacy(Requirement):
     Raises:
         InputError: ε is not positive, or the graph is of another kind or has other nodes.
 
+    >>> import networkx as nx
     >>> GraphPrivacy("0.5", nx.path_graph(3))
     GraphPrivacy(epsilon=0.5, 3 secrets, 2 edges)
     """
@@ -80,6 +83,8 @@ class GraphPrivacy(Requirement):
         Returns:
             The requirement.
         """
+        import networkx as nx
+
         stated = check_stated(stated, 1)
         (only,) = stated
         graph = nx.empty_graph(secrets)
@@ -96,6 +101,8 @@ class GraphPrivacy(Requirement):
         Returns:
             The requirement on the subset.
         """
+        import networkx as nx
+
         chosen = as_indices(secrets, "secrets", self.size)
         number = {secret: index for index, secret in enumerate(chosen.tolist())}
         kept = nx.empty_graph(len(number))
@@ -130,6 +137,8 @@ class GraphPrivacy(Requirement):
 
 
 def _frozen(graph: nx.Graph) -> nx.Graph:
+    import networkx as nx
+
     plain = nx.Graph()
     plain.add_nodes_from(range(graph.number_of_nodes()))
     plain.add_edges_from(graph.edges())

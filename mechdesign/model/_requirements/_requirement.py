@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
 from fractions import Fraction
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -22,6 +21,9 @@ from mechdesign.certify._stated import Stated
 from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
 from mechdesign.model._words import Words
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 _R = TypeVar("_R", bound="Requirement")
 
@@ -212,6 +214,7 @@ def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> St
         InputError: The statement requires all anchors, or a floor is kept and its prior gives the subset probability 0.
 
     >>> from mechdesign.model import GraphPrivacy
+    >>> import networkx as nx
     >>> (graph,) = GraphPrivacy(1, nx.path_graph(4)).stated()
     >>> restricted(graph, np.array([1, 2])).arrays["edges"].tolist()
     [[0, 1]]
