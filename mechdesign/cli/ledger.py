@@ -237,7 +237,7 @@ def _show_entries(opened: Ledger, series: LedgerSeries) -> None:
 
 
 def _show_next(series: LedgerSeries) -> Fraction:
-    """Show and return what the step after the latest one may spend; α if no step has an entry, or none follows."""
+    """Show and return the largest ε of the step after the latest one; return α if one of both is missing."""
     from mechdesign.leakage._series import step_after
 
     steps = list(series.steps)
