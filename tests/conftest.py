@@ -19,10 +19,8 @@ settings.load_profile("mechdesign")
 # Shells start what runs in the background with Ctrl-C ignored, children included: here it is tested.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Processor time of a test and its children [s]. A fast test takes less than the first; above the second, where a noisy
-# machine is no excuse, or in a fixture that is made for it, the run fails if asked to judge.
-FAST_S, LIMIT_S = 0.5, 2.0
-SPENT = pytest.StashKey[dict[str, float]]()
+# Processor time that a fast test and its children take at most [s].
+FAST_S = 0.5
 
 
 @pytest.fixture(scope="session")
@@ -36,13 +34,13 @@ def data_folder() -> Path:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    text = f"list tests that take {FAST_S} s of processor time, and fail if one takes {LIMIT_S} s"
-    parser.addoption("--judge-seconds", action="store_true", help=text)
+    text = f"list tests that take {FAST_S} s of processor time"
+    parser.addoption("--list-seconds", action="store_true", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--judge-seconds") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Judge())
+    if config.getoption("--list-seconds") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Clock())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -63,8 +61,8 @@ def _measure(item: pytest.Item, phase: str) -> Generator[None, Any, Any]:
         item.user_properties.append((f"seconds of {phase}", sum(os.times()[:4]) - began))
 
 
-class Judge:
-    """Reports which tests are not fast, and fails the run for those far above."""
+class Clock:
+    """Reports which tests are not fast; it fails none, since a busy or slow machine is no fault of a test."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -76,14 +74,9 @@ class Judge:
                 if name.startswith("seconds of "):
                     self.seconds[f"{report.nodeid} ({name.removeprefix('seconds of ')})"] = float(seconds)
 
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Fail a run that passed but for its seconds."""
-        if exitstatus == 0 and max(self.seconds.values(), default=0.0) > LIMIT_S:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """List the tests that are not fast, the slowest first."""
         terminalreporter.section(f"processor seconds: {sum(self.seconds.values()):.0f} in tests and fixtures")
         for name, seconds in sorted(self.seconds.items(), key=lambda each: -each[1]):
-            if seconds > LIMIT_S or (seconds > FAST_S and name.endswith("(call)")):
-                terminalreporter.line(f"{seconds:6.2f} {name}", red=seconds > LIMIT_S)
+            if seconds > FAST_S and name.endswith("(call)"):
+                terminalreporter.line(f"{seconds:6.2f} {name}")

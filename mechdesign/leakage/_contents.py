@@ -1,4 +1,4 @@
-"""The contents of a ledger: its budgets, entries and series, and what they leave to a release."""
+"""The contents of a ledger: budgets, entries and series, and the largest ε that they allow."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Contents:
         return self.turns.get(step, len(self.turns))
 
     def planned(self, step: TimeStep, part: tuple[str, str] | None) -> Fraction | None:
-        """Return what is left of the planned budget of a time step for a part; None without a plan."""
+        """Return the remaining planned budget of a time step for a part; None without a plan."""
         assert self.series is not None
         if self.series.plan.kind == "none":
             return None

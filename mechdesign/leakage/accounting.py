@@ -233,7 +233,7 @@ the budget of a ledger is a promise, and does not grow
         return self._now().left[1]
 
     def promises(self, entry: Entry) -> tuple[str, ...]:
-        """Return the sentences that say what is promised of a release and what is assumed; the file is not read again.
+        """Return the promises and assumptions of a release as sentences, without reading the file again.
 
         Args:
             entry: An entry of the ledger.

@@ -54,7 +54,7 @@ class Time:
         step: the time step, or None.
         gap: whether time steps may be left out.
         series: False for a release outside the series, else None.
-        planned: whether ε is what is left of the planned budget.
+        planned: whether ε is the remaining planned budget.
     """
 
     step: TimeStep | None = None
@@ -202,7 +202,7 @@ class Terms:
 
 
 def planned_epsilon(ledger: Ledger | LedgerPart | None, step: TimeStep | None) -> Fraction:
-    """Return what is left of the planned budget of a time step; raise an error if nothing is planned or left."""
+    """Return the remaining planned budget of a time step; raise an error if no plan exists or nothing remains."""
     series = None if ledger is None else ledger.series
     left = None if series is None or step is None else series.planned(step)
     if series is not None and step is not None:

@@ -162,28 +162,17 @@ class LedgerPart:
         part = self._find_part(policy)
         return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
 
-    def check(
-        self,
-        what: str,
-        protects: str,
-        epsilon: Any = None,
-        rho: Any = None,
-        *,
-        policy: str | None = None,
-        **exact: Any,
-    ) -> None:
+    def check(self, what: str, protects: str, *costs: Any, policy: str | None = None, **exact: Any) -> None:
         """Raise the errors that `spend` would raise, without recording an entry.
 
         Args:
             what: the released quantity, in words.
             protects: the definition of neighbouring databases, in words.
-            epsilon: the ε to be spent, or None.
-            rho: the ρ to be spent, or None.
+            *costs: ε, or None and ρ, as in `spend`.
             policy: the name of the release's policy; by default the policy of this ledger.
-            **exact: further keywords of `mechdesign.Ledger.check`.
+            **exact: further keywords of `spend`.
         """
-        part = self._find_part(policy)
-        self.ledger.check(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
+        self.ledger.check(what, protects, *costs, part=self._find_part(policy), policy=self.policy, **exact)
 
     def _find_part(self, policy: str | None) -> tuple[str, str]:
         """Return the names of the division and the group; raise `InputError` for a release under another policy."""
