@@ -269,8 +269,10 @@ def inspect(folder: str | Path) -> Bundle:
             allocated.
     """
     folder = as_path(folder, "folder")
-    _require_export(folder)
     room = _ReadingLimit(folder, (CERTIFICATE, CHANNEL, DUAL, TABLE))
+    # A wrong limit is refused even if there is nothing to read.
+    room.require(1)
+    _require_export(folder)
     written = _content(folder, CERTIFICATE, room)
     document = _parse(written)
     problems: list[str] = []

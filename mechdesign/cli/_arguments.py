@@ -44,8 +44,12 @@ def naming_options(options: Mapping[str, str]) -> Iterator[None]:
 
 def example_option(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option ``--example`` of a command."""
-    names = ", ".join(example.name for example in examples.EXAMPLES if command in example.commands)
+    names = ", ".join(_examples_of(command))
     return click.option("--example", metavar="NAME", help=f"Run an embedded example instead: {names}.")
+
+
+def _examples_of(command: str) -> dict[str, examples.Example]:
+    return {each.name: each for each in examples.EXAMPLES if command in each.commands}
 
 
 def matrix_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,12 +71,12 @@ def matrix_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def example_for(name: str, command: str) -> examples.Example:
-    """Return an example by its name; raise `click.UsageError` if the command cannot run it."""
-    found = examples.find(name)
-    if command not in found.commands:
-        able = ", ".join(example.name for example in examples.EXAMPLES if command in example.commands)
-        raise click.UsageError(f"--example {name} is for `mechdesign {found.commands[0]}`; this command runs {able}")
-    return found
+    """Return an example by its name; raise `InputError` if the command cannot run it."""
+    able = _examples_of(command)
+    if name not in able:
+        problem = f"is not an example for `mechdesign {command}`"
+        raise InputError("--example", problem, value=name, bound=f"one of {', '.join(able)}")
+    return able[name]
 
 
 def read_specification(

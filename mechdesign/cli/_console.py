@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from mechdesign.synthesis._result import Design
 
 
-STALLED = 3
-"""Exit code of a certified and written design whose search by the method of rays stalled with a wide bracket."""
+WIDE = 3
+"""Exit code of a certified and written design whose search ended with a wide bracket."""
 
 STOPPED = 130
 """Exit code after Ctrl-C, as in shells."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,8 @@ from mechdesign.certify._bundle import CERTIFICATE
 from mechdesign.cli._arguments import example_option, input_files, read_specification
 from mechdesign.cli._certificates import certificate_facts
 from mechdesign.cli._console import (
-    STALLED,
     STOPPED,
+    WIDE,
     load_pictures,
     progress,
     say_error,
@@ -27,7 +28,8 @@ from mechdesign.cli._found import Found, Shown, command
 from mechdesign.cli._places import find_option
 from mechdesign.solve._contract import Status
 from mechdesign.specification._read import Source
-from mechdesign.synthesis._folders import SET, Wanted, check_no_input_in, check_target, compare_design
+from mechdesign.synthesis._bundle import find_design
+from mechdesign.synthesis._folders import SET, Wanted, check_no_input_in, check_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,9 +93,10 @@ def design(
     given.check()
     check_no_input_in(folder, SET, input_files(specification))
     origin = given.origin_with(changed)
-    why = compare_design(folder, Wanted(origin.specification, origin.files, origin.settings))
-    if not why and not overwrite:
-        made, missing = _reuse(folder, report)
+    with progress("verifying the design in the folder"):
+        done, why = find_design(folder, Wanted(origin.specification, origin.files, origin.settings))
+    if done is not None and not overwrite:
+        made, missing = _reuse(folder, report, settings)
     else:
         check_target(folder, overwrite, why)
         made, folder, missing = _solve(given, changed, folder, overwrite, report)
@@ -109,12 +112,12 @@ def design(
     return _found(made, folder, time.perf_counter() - started, shown, code)
 
 
-def _reuse(folder: Path, report: bool) -> tuple[Design, ReportError | None]:
+def _reuse(folder: Path, report: bool, settings: SolveSettings) -> tuple[Design, ReportError | None]:
     """Return the design in a folder; add its page if it is requested and missing."""
-    from mechdesign.synthesis._result import Design
+    from mechdesign.synthesis._result import Design, warn_if_wide
 
     say_note(f"{folder} holds this design already: nothing is solved. --overwrite designs it again")
-    made = Design.load(folder)
+    made = warn_if_wide(Design.load(folder), settings)
     return made, _save(made, folder, report) if report and not (folder / "report.html").exists() else None
 
 
@@ -157,12 +160,12 @@ def _save(made: Design, folder: Path, report: bool) -> ReportError | None:
 
 
 def _find_exit_code(made: Design, settings: SolveSettings) -> int:
-    """Return the exit code, which depends on whether the search was stopped, or stalled with a wide bracket."""
-    from mechdesign.synthesis._result import has_stalled
+    """Return the exit code, which depends on whether the search was stopped, or ended with a wide bracket."""
+    from mechdesign.synthesis._result import is_wide
 
     if made.status is Status.INTERRUPTED:
         return STOPPED
-    return STALLED if has_stalled(made, settings) else 0
+    return WIDE if is_wide(made, settings) else 0
 
 
 def _estimate(given: Specification, settings: SolveSettings) -> Found:
@@ -215,12 +218,13 @@ def _found(made: Design, folder: Path, seconds: float, example: str | None, code
 def _next(folder: Path, made: Design, example: str | None) -> list[str]:
     """Return the possible next steps: commands, or files to open."""
     secret = find_option(made.problem.secrets, made.problem.cost.shape[0] // 2)
+    name = shlex.quote(str(folder))
     found = [
-        f"mechdesign verify {folder}    # prove the design again, from the files alone",
-        f"mechdesign sample {folder} {secret}    # draw an answer for this secret, with new randomness each time",
+        f"mechdesign verify {name}    # prove the design again, from the files alone",
+        f"mechdesign sample {name} {secret}    # draw an answer for this secret, with new randomness each time",
     ]
     if (folder / "report.html").exists():
-        found.insert(0, f"{folder}/report.html    # the report, with figures: open it in a browser")
+        found.insert(0, f"{name}/report.html    # the report, with figures: open it in a browser")
     if example is not None:
         found += [
             f"mechdesign examples {example} > my.toml    # a specification of your own: change it, then design it",

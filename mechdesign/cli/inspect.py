@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ def _inspect(folder: Path, design: Design) -> Found:
         **certificate_facts(design.problem, design.certificate, design.origin),
         "files": {name: Shown(size, _size(size)) for name, size in files.items()},
         "provenance": {name: _fact(name, value) for name, value in sorted(design.certificate.provenance.items())},
-        "next": [f"mechdesign verify {folder}    # prove the design again, from the files alone"],
+        "next": [f"mechdesign verify {shlex.quote(str(folder))}    # prove the design again, from the files alone"],
     }
     return Found(f"{folder}: a design, of which nothing is proved here.", facts)
 

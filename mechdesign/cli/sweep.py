@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,12 +63,11 @@ def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, 
     ended = ", ".join(f"{states.count(state)} {state}" for state in sorted({*states}))
     count = f"{len(rows)} of {len(asked)} designs" if part else f"{len(rows)} designs"
     shown = ("status", *_ROUNDED)
-    following = (
-        [] if part else [f"{folder}/costs.svg    # cost against privacy", f"{folder}/results.csv    # all numbers"]
-    )
+    name = shlex.quote(folder)
+    following = [] if part else [f"{name}/costs.svg    # cost against privacy", f"{name}/results.csv    # all numbers"]
     channel = next((row["channel"] for row in rows if "cost" in row), None)
     if channel is not None:
-        following.append(f"mechdesign verify {folder}/{channel}    # prove one of the designs again")
+        following.append(f"mechdesign verify {name}/{channel}    # prove one of the designs again")
     facts = {
         "designs": [
             {key: row[key] for key in asked.values} | {name: _round(name, row.get(name)) for name in shown}

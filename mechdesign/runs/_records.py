@@ -20,9 +20,10 @@ from typing import Any
 import psutil
 
 from mechdesign.base._atomic import make_folder, write_file
-from mechdesign.base._errors import CertificateError, ExportError, InputError, StateError
+from mechdesign.base._errors import ExportError, StateError
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._certificate import Certificate
+from mechdesign.synthesis._bundle import find_design
 from mechdesign.synthesis._folders import Wanted
 
 RESULTS, FIGURE = "results.csv", "costs.svg"
@@ -52,18 +53,14 @@ class Record:
 def read_record(folder: Path, wanted: Wanted) -> Record | None:
     """Return the record in the folder of a point; None if there is none, or an outdated failure.
 
-    Raises `StateError` if the folder holds another design, or a damaged one.
+    Raises `StateError` if the folder holds another design, or one that does not verify.
     """
     if (folder / bundle.CERTIFICATE).exists():
         # The certificate is written last, so no killed process leaves an incomplete bundle with it.
-        try:
-            found = bundle.read(folder)
-            why = wanted.difference_of(found)
-        except (CertificateError, InputError) as error:
-            raise StateError(f"{folder} holds a damaged design ({error}). Delete it, and call again") from error
-        if why:
+        certificate, why = find_design(folder, wanted)
+        if certificate is None:
             raise StateError(f"{folder} holds a design, but {why}. Choose another folder for the sweep, or delete it")
-        return Record(found.certificate)
+        return Record(certificate)
     try:
         said = json.loads((folder / _FAILED).read_bytes())
         return None if wanted.difference(said) else Record(reason=str(said["reason"]), seconds=float(said["seconds"]))

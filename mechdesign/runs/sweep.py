@@ -88,8 +88,8 @@ def run(
     """Make the missing designs of a sweep, each in a folder of its own, and write a table and a figure of all.
 
     The folder of a point has the name of the point. It holds a certified bundle, or ``failed.json`` with the reason.
-    A point is done if its bundle has the same specification, the same digests of data files and the same version of
-    this package. After Ctrl-C or a crash the next call makes the other points, and so it does after values were added.
+    A point is done if its bundle verifies and has the same specification, digests of data files and version of this
+    package. After Ctrl-C or a crash the next call makes the other points, and so it does after values were added.
 
     Results do not depend on the number of processes. Each design uses one thread, unless ``[solver]`` sets another
     number. Any number of calls may share a folder: each point is made by one of them.
@@ -113,7 +113,7 @@ def run(
 
     Raises:
         SpecificationError: If a key or a value of any point is invalid; nothing has been run.
-        StateError: If the folder holds another design of a point, or data changed during the run.
+        StateError: If the folder holds another design of a point, one that does not verify, or data changed meanwhile.
         InputError: If `dask` does not answer or one of its workers has other versions, or an argument is wrong.
         ClusterError: If the cluster was lost.
         SolverError: If a process was killed; its points have failed, and other points are kept.

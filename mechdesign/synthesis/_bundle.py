@@ -35,6 +35,7 @@ from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._stated import Stated
 from mechdesign.certify._table import exact_lines, lines
 from mechdesign.certify._texts import require_plain, require_plain_texts, to_cell
+from mechdesign.certify._verify import prove
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._domain import BoundingBox, Domain, Grid, GridPart
 from mechdesign.model._locate import Lattice
@@ -43,7 +44,7 @@ from mechdesign.model._plane import Plane
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._kinds import load_requirements
 from mechdesign.model._words import recognise_distance
-from mechdesign.synthesis._folders import NO_FILES
+from mechdesign.synthesis._folders import NO_FILES, Wanted
 
 
 def describe_domains(problem: Problem, channel: Channel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -222,6 +223,22 @@ def has_substitute_prior(folder: str | Path) -> bool:
     except CertificateError:
         return False
     return origin is not None and origin.has_substitute_prior
+
+
+def find_design(folder: Path, wanted: Wanted) -> tuple[Certificate | None, str]:
+    """Return the certificate of the wanted design, proved as `verify` proves it; or None, and why it is not done."""
+    # Imported late, because verifying needs no solver.
+    from mechdesign.solve._contract import Status
+
+    try:
+        found = bundle.read(folder)
+        made, origin = found.certificate.provenance, _restore_origin(found) or Origin()
+        why = wanted.difference({**origin.to_json(), "version": made.get("mechdesign")})
+        if why or made.get("status") == Status.INTERRUPTED:
+            return None, why or "it was interrupted"
+        return prove(found).certificate, ""
+    except CertificateError as error:
+        return None, f"it could not be verified: {error.reason}"
 
 
 def _restore_origin(found: bundle.Bundle) -> Origin | None:

@@ -16,13 +16,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from mechdesign.base._errors import CertificateError, ExportError, InputError
+from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._files import find_output, read_regular
 from mechdesign.base._locks import exists, lock_file_of
 from mechdesign.base._version import __version__
-from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
-from mechdesign.model._origin import Origin
 
 _Value = TypeVar("_Value")
 
@@ -81,36 +79,17 @@ class Wanted:
         version = said["version"]
         return f"mechdesign {version} made it, and this is {self.version}" if version != self.version else ""
 
-    def difference_of(self, found: bundle.Bundle) -> str:
-        """Return what differs from a design; "" if the design is done. Raises `InputError` for a malformed origin."""
-        # Imported late, because verifying needs no solver.
-        from mechdesign.solve._contract import Status
-
-        made = found.certificate.provenance
-        if made.get("status") == Status.INTERRUPTED:
-            return "it was interrupted"
-        return self.difference(
-            {**Origin.from_json(found.metadata.get("origin")).to_json(), "version": made.get("mechdesign")}
-        )
-
-
-def compare_design(directory: str | os.PathLike[str], wanted: Wanted) -> str:
-    """Return what differs between the design in a folder and the wanted one; "" if the wanted design is done."""
-    try:
-        return wanted.difference_of(bundle.read(Path(directory)))
-    except (CertificateError, InputError) as error:
-        return f"it is damaged, or there is none ({error})"
-
 
 def check_target(directory: str | os.PathLike[str], overwrite: bool = True, why: str = "") -> None:
     """Raise `ExportError` unless a bundle may and can be written into `directory`.
 
-    The folder must be missing or empty, or contain an interrupted bundle. With `overwrite` it may contain a complete
-    bundle, with any other files, which stay. For messages, `why` says what differs from the wanted design.
+    The folder must be missing or empty, or contain an incomplete bundle. With `overwrite` it may contain a complete
+    bundle, with any other files, which stay. For messages, `why` says why this is not the wanted design.
     """
     folder = Path(directory)
-    title = _read_title(folder)
-    held = "" if title is None or overwrite else f"another design ({title}){': ' * bool(why)}{why}"
+    title, held = _read_title(folder), ""
+    if not overwrite and os.path.lexists(folder / CERTIFICATE):
+        held = f"{'a damaged design' if title is None else f'a design ({title})'}{': ' * bool(why)}{why}"
     check_folder(folder, SET, "a design", first=(CHANNEL,), held=held, others=title is not None)
 
 
@@ -214,7 +193,8 @@ def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, P
 def check_writable(folder: Path) -> None:
     """Raise `ExportError` unless `folder` is writable, or can be created in its nearest existing parent."""
     there = folder.absolute()
-    while not there.exists() and there != there.parent:
+    # A link to nowhere exists, and nothing can be created below it.
+    while not os.path.lexists(there):
         there = there.parent
     if not there.is_dir():
         raise ExportError(f"{folder} cannot be created: {there} is not a folder")

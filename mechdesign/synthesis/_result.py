@@ -358,12 +358,8 @@ def _make_evidence(problem: Problem, numerators: Integers, multipliers: Multipli
 USUAL_GAP = 0.02
 
 
-def has_stalled(made: Design, settings: SolveSettings) -> bool:
-    """Return whether the ray method stalled at a relative gap above both the tolerance and 2 %."""
-    return settings.rows == "rays" and made.status is Status.STALLED and _is_wide(made, settings)
-
-
-def _is_wide(made: Design, settings: SolveSettings) -> bool:
+def is_wide(made: Design, settings: SolveSettings) -> bool:
+    """Return whether the relative gap is above both the tolerance and 2 %."""
     return made.certificate.relative_gap > max(settings.tolerance, USUAL_GAP)
 
 
@@ -376,7 +372,7 @@ _WIDE = {
 
 def warn_if_wide(made: Design, settings: SolveSettings) -> Design:
     """Return the design; if its gap exceeds the tolerance and 2 %, issue a `BracketWarning` that states its bracket."""
-    if _is_wide(made, settings):
+    if is_wide(made, settings):
         certificate = made.certificate
         gap = certificate.relative_gap
         proved = f"{gap:.2g} of the cost" if gap < 1 else "the whole cost, since there is no positive lower bound"

@@ -17,6 +17,7 @@ from cli_examples import SPECIFICATION, assert_wrong_usage, contents, flat, run,
 import mechdesign as md
 from mechdesign.base import _errors as errors
 from mechdesign.certify import second_verifier
+from mechdesign.certify._bundle import document_digest
 from mechdesign.cli._console import describe_gap
 from mechdesign.errors import ReportError
 from mechdesign.solve._contract import Status
@@ -131,7 +132,7 @@ def test_the_same_design_is_not_solved_again(spec: Path, monkeypatch: pytest.Mon
         well("verify", "s")
         whole = contents("s")
         changed = ("design s.toml --tolerance 0.5", "design s.toml --time-limit 9")
-        assert_wrong_usage(dict.fromkeys(changed, "s holds another design (A line): the settings changed; choose"))
+        assert_wrong_usage(dict.fromkeys(changed, "s holds a design (A line): the settings changed; choose"))
         patched.setattr("mechdesign.cli.design.Wanted", partial(Wanted, version="0"))
         assert_wrong_usage({"design s.toml": f"(A line): mechdesign {md.__version__} made it, and this is 0; choose"})
         assert contents("s") == whole
@@ -139,12 +140,28 @@ def test_the_same_design_is_not_solved_again(spec: Path, monkeypatch: pytest.Mon
     assert "report.html" not in contents("s")
 
 
+def test_a_design_that_does_not_verify_is_not_done(made: Path, spec: Path) -> None:
+    document = json.loads((made / "certificate.json").read_text())
+    document["certificate"]["expected_cost"] = 0.1
+    document["digest"] = document_digest(document)
+    forged = json.dumps(document)
+    for text, says in (
+        (forged, "(A line): it could not be verified: the certificate claims expected_cost = 0.1, but the files prove"),
+        (forged[:99], "made holds a damaged design: it could not be verified: certificate.json is not valid JSON"),
+    ):
+        (made / "certificate.json").write_text(text)
+        for said in (says, "choose another folder, or use --overwrite"):
+            assert_wrong_usage({f"design {spec} -o made": said})
+    well("design", spec, "-o", "made", "--no-report", "--overwrite")
+    well("verify", "made")
+
+
 def test_a_changed_file_of_data_is_another_design() -> None:
     write(SPECIFICATION.replace("counts = [4, 3, 2, 1]", 'csv = { path = "n.csv", column = "n" }'))
     write("n\n4\n3\n2\n1\n", "n.csv")
     well("design", "s.toml", "--no-report")
     write("n\n4\n3\n2\n2\n", "n.csv")
-    assert_wrong_usage({"design s.toml --no-report": "s holds another design (A line): the contents of n.csv changed;"})
+    assert_wrong_usage({"design s.toml --no-report": "s holds a design (A line): the contents of n.csv changed;"})
     write("n\n4\n3\n2\n1\n", "n.csv")
     assert "nothing is solved" in well("design", "s.toml", "--no-report").stderr
 
@@ -195,6 +212,7 @@ def test_wrong_specifications_are_told_before_their_folder_and_reach_no_solver(
     spec: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("other things", "full/of.txt")
+    Path("nowhere").symlink_to("none")
     write("", "below/other.v2.toml")
     write(
         "table.person = false\ndomain.attributes.age = { range = [0, 9] }\n"
@@ -213,6 +231,8 @@ def test_wrong_specifications_are_told_before_their_folder_and_reach_no_solver(
                 "design s.toml -o full": "full",
                 "design s.toml --tolerance 0": "--tolerance: must be positive",
                 "design s.toml --frobnicate": "No such option",
+                "design s.toml --output=": "'-o' / '--output': it is empty",
+                "design s.toml -o nowhere/x": "nowhere is not a folder",
                 "design none.toml": "none.toml: cannot be opened",
                 "design below/other.v3.toml": "Did you mean below/other.v2.toml?",
                 # The other kind of specification, and two files in the wrong order.
@@ -275,7 +295,15 @@ def test_a_stopped_design_does_not_replace_a_finished_one(
     assert md.verify(f"{made}-interrupted").holds
     assert run("design", "s.toml", "-o", "fresh", "--no-report").exit_code == 130
     assert md.verify("fresh").holds
-    assert_wrong_usage({"design s.toml -o fresh": "fresh holds another design (A line): it was interrupted"})
+    assert_wrong_usage({"design s.toml -o fresh": "fresh holds a design (A line): it was interrupted; choose another"})
+
+
+def test_a_bracket_that_a_limit_leaves_wide_exits_with_3(spec: Path) -> None:
+    for said in ("warning: stopped at the time limit: the least cost lies", "note: s holds this design already"):
+        result = run("design", spec, "--time-limit", "1e-9", "--no-report")
+        assert (result.exit_code, result.stderr.startswith(said)) == (3, True), result.stderr
+        assert "a bracket of" in result.stderr, said
+        well("verify", "s")
 
 
 def test_rays_that_stall_are_said_first_and_exit_with_3(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,15 +66,15 @@ def test_wrong_usage() -> None:
     assert_wrong_usage(
         {
             "examples town": "NAME: is not known; found 'town'; must be one of city",
-            "design --example town": "--example: is not known",
-            "design --example traffic": "--example traffic is for `mechdesign leakage`",
-            "policy --example city": "is for `mechdesign design`; this command runs districts, walk",
-            "leakage --example city": "is for `mechdesign design`; this command runs traffic",
+            "design --example town": "is not an example for `mechdesign design`; found 'town'; must be one of city",
+            "design --example traffic": "must be one of city, city-300, districts, walk",
+            "policy --example city": "must be one of districts, walk",
+            "leakage --example city": "must be one of traffic",
             "design s.toml --example city": "not both",
             "leakage --backward P.csv --example traffic": "instead",
             "policy": "or --example NAME",
             "release": "or --example NAME",
-            "release --example city": "is for `mechdesign design`",
+            "release --example city": "must be one of walk",
             "leakage": "or --example NAME",
         }
     )

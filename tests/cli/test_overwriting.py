@@ -51,7 +51,7 @@ def test_a_design_replaces_its_own_and_no_other() -> None:
     well("design", "a.toml", "-o", "out", "--no-report")
     # A file of the same name with another content is another specification.
     write(SPECIFICATION.replace("0.7", "0.8"), "a.toml")
-    says = "out holds another design (A line): the specification changed; choose another folder, or use --overwrite"
+    says = "out holds a design (A line): the specification changed; choose another folder, or use --overwrite"
     assert_wrong_usage({"design a.toml -o out --no-report": says})
     well("design", "a.toml", "-o", "out", "--no-report", "--overwrite")
     assert json.loads(Path("out/certificate.json").read_text())["requirements"][0]["epsilon"] == "0.8"
@@ -66,7 +66,7 @@ def test_from_python_designs_are_replaced_unless_told_otherwise() -> None:
     made = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], title="By hand"))
     md.save(made, "out", report=False)
     md.save(made, "out", report=False)
-    with pytest.raises(ExportError, match=r"holds another design \(By hand\)"):
+    with pytest.raises(ExportError, match=r"holds a design \(By hand\)"):
         md.save(made, "out", overwrite=False, report=False)
     md.save(made, "elsewhere", overwrite=False, report=False)
     assert md.verify("elsewhere").holds

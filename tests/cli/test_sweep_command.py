@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 from pathlib import Path
 
 import pytest
@@ -30,15 +31,15 @@ def lists() -> str:
 
 
 def test_a_table_and_what_is_next_are_shown(lists: str) -> None:
-    shown = well("sweep", lists, "-o", "out", "--jobs", 1).stdout
+    shown = well("sweep", lists, "-o", "my out", "--jobs", 1).stdout
     assert "4 designs: 4 done" in shown
     following = shown[shown.index("\nnext") :]
-    assert "out/costs.svg" in following
+    assert "'my out'/costs.svg" in following
     verify = next(line for line in following.splitlines() if line.startswith("mechdesign verify"))
-    well(*verify.partition("#")[0].split()[1:])
-    before = {path: path.stat().st_mtime_ns for path in Path("out").rglob("certificate.json")}
-    assert "4 designs: 4 done" in well("sweep", lists, "-o", "out").stdout
-    assert before == {path: path.stat().st_mtime_ns for path in Path("out").rglob("certificate.json")}
+    well(*shlex.split(verify, comments=True)[1:])
+    before = {path: path.stat().st_mtime_ns for path in Path("my out").rglob("certificate.json")}
+    assert "4 designs: 4 done" in well("sweep", lists, "-o", "my out").stdout
+    assert before == {path: path.stat().st_mtime_ns for path in Path("my out").rglob("certificate.json")}
 
 
 def test_parts_say_so_and_make_no_table(lists: str) -> None:
@@ -101,6 +102,7 @@ def test_wrong_usage(lists: str) -> None:
     assert_wrong_usage(
         {
             "sweep none.toml": "cannot be opened",
+            "sweep s.toml -o ''": "'-o' / '--output': it is empty",
             "sweep s.toml --jobs 0": "--jobs: is too small; found 0",
             "sweep s.toml --jobs 2 --dask tcp://127.0.0.1:1": "--jobs: cannot be combined with a Dask cluster",
             "sweep s.toml --part 3": "--part: is not a part; found '3'; must be a part such as \"3/16\"",

@@ -194,7 +194,7 @@ def test_folders_are_looked_at_before_anything_is_drawn(design, table, trace, tm
         with pytest.raises(ExportError, match="is not a folder"):
             md.save(value, tmp_path / "file")
     md.save(design, tmp_path / "set", report=False)
-    with pytest.raises(ExportError, match="holds another design"):
+    with pytest.raises(ExportError, match="holds a design"):
         md.save(replace(design, origin=Origin("other")), tmp_path / "set", overwrite=False)
 
 

@@ -184,12 +184,28 @@ def test_a_changed_specification_or_version_is_refused(tmp_path, monkeypatch, ca
     assert stamps(tmp_path) == before
 
 
-def test_a_damaged_design_is_refused(tmp_path):
-    asked = sweep('"privacy.0.epsilon" = [0.2]')
-    (row,) = run(asked, tmp_path, jobs=1)
-    (tmp_path / row["channel"] / "channel.csv").write_text("")
-    with pytest.raises(StateError, match="damaged design"):
+def test_a_damaged_or_forged_design_is_refused(tmp_path, calls):
+    asked = sweep('"privacy.0.epsilon" = [0.2, 1]')
+    row, _ = run(asked, tmp_path, jobs=1)
+    table, certificate = tmp_path / row["channel"] / "channel.csv", tmp_path / row["channel"] / "certificate.json"
+    kept = table.read_text()
+    table.write_text("")
+    with pytest.raises(StateError, match=r"could not be verified: .*channel\.csv"):
         run(asked, tmp_path, jobs=1)
+    table.write_text(kept)
+    assert run(asked, tmp_path, jobs=1)[0] == row
+    document = json.loads(certificate.read_text())
+    document["certificate"]["expected_cost"] /= 2
+    document["digest"] = bundle.document_digest(document)
+    certificate.write_text(json.dumps(document))
+    before = stamps(tmp_path)
+    results = (tmp_path / "results.csv").read_bytes()
+    with pytest.raises(StateError, match=f"{row['channel']} holds a design, but it could not be verified: .* claims"):
+        run(asked, tmp_path, jobs=1, retry=True)
+    assert (stamps(tmp_path), (tmp_path / "results.csv").read_bytes()) == (before, results)
+    assert len(calls) == 2
+    certificate.unlink()
+    assert run(asked, tmp_path, jobs=1)[0]["cost"] == row["cost"]
 
 
 def test_an_outdated_failure_is_tried_again(tmp_path):

@@ -23,7 +23,8 @@ from mechdesign.report._proved import describe_proof
 from mechdesign.solve._contract import Status
 from mechdesign.specification import parse
 from mechdesign.specification._origin import file_digest
-from mechdesign.synthesis._folders import Wanted, compare_design
+from mechdesign.synthesis._bundle import find_design
+from mechdesign.synthesis._folders import Wanted
 
 CHECKINS = "user,latitude,longitude\nu1,40.71,-74.0\nu1,40.75,-73.95\nu1,45.0,-73.95\nu2,40.71,-74.0\n"
 SPECIFICATION = """
@@ -160,31 +161,49 @@ def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path):
         file_digest(tmp_path / "nowhere")
 
 
-def wanted(origin: Origin) -> Wanted:
-    return Wanted(origin.specification, origin.files, origin.settings)
+def why_not_done(origin: Origin, **changes: str) -> str:
+    found, why = find_design(Path("made"), Wanted(origin.specification, origin.files, origin.settings, **changes))
+    assert (found is None) == bool(why)
+    return why
 
 
 def test_a_design_is_done_if_text_settings_data_and_version_are_the_same(original, tmp_path, monkeypatch):
     folder = shutil.copytree(original.parent, tmp_path / "all")
     monkeypatch.chdir(folder)
-    assert not compare_design("made", wanted(md.read_spec("s.toml").origin))
+    origin = md.read_spec("s.toml").origin
+    assert not why_not_done(origin)
     Path("other.toml").write_text(SPECIFICATION.replace("[cost]", "[cost]  # for ann"))
-    assert not compare_design("made", wanted(md.read_spec("other.toml").origin))
-    assert not compare_design("made", wanted(md.read_spec("s.toml").origin_with({"threads": 2})))
-    changed = {
-        "the settings changed": md.read_spec("s.toml").origin_with({"tolerance": 0.5}),
-        "the specification changed": replace(md.read_spec("s.toml").origin, specification=SPECIFICATION + "\n"),
-    }
+    assert not why_not_done(md.read_spec("other.toml").origin)
+    assert not why_not_done(md.read_spec("s.toml").origin_with({"threads": 2}))
     Path("c.csv").write_text(CHECKINS + "u2,40.76,-73.99\n")
-    changed["the contents of c.csv changed"] = md.read_spec("s.toml").origin
-    for said, origin in changed.items():
-        assert compare_design("made", wanted(origin)) == said
-    Path("c.csv").write_text(CHECKINS)
-    assert compare_design("made", replace(wanted(md.read_spec("s.toml").origin), version="0.0.0"))
+    for said, other in {
+        "the settings changed": md.read_spec("s.toml").origin_with({"tolerance": 0.5}),
+        "the specification changed": replace(origin, specification=SPECIFICATION + "\n"),
+        "the contents of c.csv changed": md.read_spec("s.toml").origin,
+    }.items():
+        assert why_not_done(replace(other, files=origin.files) if "contents" not in said else other) == said
+    assert why_not_done(origin, version="0.0.0").endswith("made it, and this is 0.0.0")
     for name in ("report.html", "dual.npz", "certificate.json"):
         os.truncate(Path("made", name), 10)
-        assert compare_design("made", wanted(md.read_spec("s.toml").origin)), name
+        assert name in why_not_done(origin), name
         shutil.copytree(original, "made", dirs_exist_ok=True)
+
+
+def test_a_design_is_done_only_if_it_verifies(original, tmp_path, monkeypatch):
+    shutil.copytree(original.parent, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    origin = md.read_spec("s.toml").origin
+    for name, said in (("expected_cost", "but the files prove"), ("lower_bound", "but the files prove")):
+        document = json.loads((original / "certificate.json").read_text())
+        document["certificate"][name] /= 2
+        document["digest"] = bundle.document_digest(document)
+        Path("made/certificate.json").write_text(json.dumps(document))
+        assert why_not_done(origin).startswith(f"it could not be verified: the certificate claims {name} = "), name
+        assert said in why_not_done(origin), name
+    # The limit of memory is not a fault of the design.
+    monkeypatch.setenv("MECHDESIGN_MEMORY", "lots")
+    with pytest.raises(InputError, match="MECHDESIGN_MEMORY"):
+        why_not_done(origin)
 
 
 def test_a_design_that_was_stopped_is_not_done(tmp_path, monkeypatch):
@@ -192,7 +211,10 @@ def test_a_design_that_was_stopped_is_not_done(tmp_path, monkeypatch):
     Path("c.csv").write_text(CHECKINS)
     specification = parse(SPECIFICATION)
     made = specification.design(tolerance=0.5)
-    for status, done in ((Status.INTERRUPTED, False), (Status.TIME_LIMIT, True)):
+    origin = specification.origin_with({"tolerance": 0.5})
+    for status, said in ((Status.INTERRUPTED, "it was interrupted"), (Status.TIME_LIMIT, "")):
         provenance = {**made.certificate.provenance, "status": status.value}
         md.save(replace(made, certificate=replace(made.certificate, provenance=provenance)), "made", report=False)
-        assert compare_design("made", wanted(specification.origin_with({"tolerance": 0.5}))) is not done, status
+        assert why_not_done(origin) == said, status
+        # What else differs comes first.
+        assert why_not_done(specification.origin) == "the settings changed", status

@@ -314,7 +314,7 @@ def test_no_table_and_no_specification():
         (["s.toml", "--step", "1", "--gap"], "--gap needs TABLE.csv"),
         (["s.toml", "--no-series"], "--no-series needs TABLE.csv"),
         (["s.toml", "t.csv", "--example", "admissions"], "not both"),
-        (["--example", "city"], "is for `mechdesign design`"),
+        (["--example", "city"], "must be one of admissions"),
     ):
         result = run(*arguments)
         assert result.exit_code == 2, arguments
