@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
@@ -9,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -360,8 +362,11 @@ def _connect(address: str) -> Iterator[Any]:
     except ImportError as error:
         raise MissingDependencyError("a Dask cluster needs the extra dask: pip install 'mechdesign[dask]'") from error
     try:
+        # A client that found no scheduler would wait, and then print a traceback. A notebook has an event loop already.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, _greet(address)).result()
         client = distributed.Client(address, timeout=_ANSWER_TIMEOUT_S, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # Its type depends on the address and on who answers.
         problem = f"does not answer ({str(error) or type(error).__name__})"
         remedy = "start one with `dask scheduler`, and workers with `dask worker ADDRESS`"
         raise InputError("dask", problem, value=address, bound=_ADDRESS, remedy=remedy) from error
@@ -373,6 +378,16 @@ def _connect(address: str) -> Iterator[Any]:
         yield client
     finally:
         client.close()
+
+
+async def _greet(address: str) -> None:
+    """Exchange greetings with the scheduler at an address, as a client does."""
+    from distributed import Security
+    from distributed.comm import connect
+
+    keys = Security().get_connection_args("client")
+    comm = await asyncio.wait_for(connect(address, timeout=_ANSWER_TIMEOUT_S, **keys), _ANSWER_TIMEOUT_S)
+    await comm.close()
 
 
 def _find_versions() -> dict[str, str | None]:
