@@ -86,17 +86,20 @@ def as_list(values: Any, path: str, bound: str) -> list[Any]:
     return list(values)
 
 
-def as_integer(value: object, path: str, minimum: int) -> int:
-    """Return `value` as an int of at least `minimum`; raise `InputError` otherwise."""
+def as_integer(value: object, path: str, minimum: int, maximum: int | None = None) -> int:
+    """Return `value` as an int from `minimum` to `maximum`; raise `InputError` otherwise."""
     require_unmasked(value, path)
+    bound = f"an integer >= {minimum}" if maximum is None else f"an integer from {minimum} to {maximum}"
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError as error:
-        raise InputError(path, "is not a whole number", value=value, bound=f"an integer >= {minimum}") from error
+        raise InputError(path, "is not a whole number", value=value, bound=bound) from error
     if number < minimum:
-        raise InputError(path, "is too small", value=number, bound=f"an integer >= {minimum}")
+        raise InputError(path, "is too small", value=number, bound=bound)
+    if maximum is not None and number > maximum:
+        raise InputError(path, "is too large", value=number, bound=bound)
     return number
 
 

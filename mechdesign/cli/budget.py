@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from mechdesign.base._errors import InputError
 from mechdesign.cli._arguments import naming_options
 from mechdesign.cli._console import at_least, progress, say_note
 from mechdesign.cli._correlations import correlation_files, correlation_options, losses, warnings_once
@@ -22,7 +23,7 @@ _UNCORRELATED = (
 
 @command
 @click.option("--alpha", metavar="α", type=float, required=True, help="Largest leakage of each release, in nats.")
-@click.option("--steps", metavar="T", type=click.IntRange(min=1), help="Number of releases; default: one ε forever.")
+@click.option("--steps", metavar="T", type=int, help="Number of releases; default: one ε forever.")
 @correlation_options
 @click.option(
     "-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path),
@@ -57,13 +58,19 @@ def budget(
 
     with progress("computing losses"), naming_options({"(alpha|steps)": r"--\1"}), warnings_once():
         before, after = losses(files, header, index)
-        constant = constant_budget(alpha, before, after)
-        budgets = [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()
+        if steps is None:
+            constant = constant_budget(alpha, before, after)
+            found: object = Shown(constant, f"{at_least(constant)}, for any number of releases")
+        else:
+            budgets = allocate_budget(alpha, steps, before, after).tolist()
+            found = _name_releases(budgets)
+    if steps is None and not constant:
+        remedy = "spend α/T at each of T releases, which together leak at most α"
+        raise InputError("--alpha", "leaves no budget for releases without an end", value=alpha, remedy=remedy)
     if target is not None:
         write_budgets(target, budgets)
     said = f"With these budgets no release leaks more than α = {alpha:g}."
-    facts = {"alpha": alpha, "constant": Shown(constant, f"{at_least(constant)}, for any number of releases")}
-    return Found(said, facts | {"budgets": _name_releases(budgets)} if budgets else facts)
+    return Found(said, {"alpha": alpha, "constant" if steps is None else "budgets": found})
 
 
 def _name_releases(budgets: list[float]) -> list[dict[str, object]]:

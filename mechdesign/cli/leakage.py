@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from mechdesign.base._arrays import Floats
-from mechdesign.base._errors import InputError
+from mechdesign.base._check import as_integer
 from mechdesign.base._files import write_output
 from mechdesign.certify._exact import as_decimal, float_up
 from mechdesign.certify._texts import csv_text
@@ -39,14 +39,12 @@ _FILE = click.Path(path_type=Path)
 @correlation_options
 @example_option("leakage")
 @click.option("--epsilon", metavar="ε", type=float, help="Budget of every release, in nats.")
-@click.option("--steps", metavar="T", type=click.IntRange(min=1), help="Number of releases.")
+@click.option("--steps", metavar="T", type=int, help="Number of releases.")
 @click.option(
     "--budgets", "budget_file", metavar="FILE", type=_FILE,
     help="File of budgets written by `mechdesign budget`, instead of --epsilon.",
 )  # fmt: skip
-@click.option(
-    "--window", "width", metavar="W", type=click.IntRange(min=1), help="Also show the leakage of any W releases."
-)
+@click.option("--window", "width", metavar="W", type=int, help="Also show the leakage of any W releases.")
 @click.option("-o", "--output", "target", metavar="FILE", type=_FILE, help="Write the table as CSV, with every digit.")
 def leakage(
     chain: Path | None,
@@ -79,7 +77,11 @@ def leakage(
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage import _recursion as recursion
 
-    with progress("computing losses"), naming_options({"width": "--window"}), warnings_once():
+    with (
+        progress("computing losses"),
+        naming_options({"width": "--window", r"epsilons\[.*": "--epsilon"}),
+        warnings_once(),
+    ):
         if example is not None:
             header = index = True
         with nullcontext() if example is None else on_disk(example_for(example, "leakage").file) as matrix:
@@ -90,7 +92,7 @@ def leakage(
             "forward": recursion.forward(budgets, after),
             "temporal": recursion.temporal(budgets, before, after),
         }
-        facts = _facts(budgets, width, before, after)
+        facts = _facts(budgets, columns["temporal"], width, before, after)
     rows = list(zip(*(values.tolist() for values in columns.values()), strict=True))
     if target is not None:
         lines = ([step, *row] for step, row in enumerate(rows))
@@ -99,7 +101,7 @@ def leakage(
         {"release": step} | {name: Shown(value, at_most(value)) for name, value in zip(columns, row, strict=True)}
         for step, row in enumerate(rows)
     ]
-    said = f"No release leaks more than {at_most(facts['largest_of_one_release'])} nats."
+    said = f"None of these releases leaks more than {at_most(facts['largest_of_one_release'])} nats."
     shown = {
         name: Shown(value, at_most(value) if math.isfinite(value) else "no bound") for name, value in facts.items()
     }
@@ -108,12 +110,12 @@ def leakage(
 
 
 def _facts(
-    budgets: Floats, width: int | None, before: LossFunction | None, after: LossFunction | None
+    budgets: Floats, leaked: Floats, width: int | None, before: LossFunction | None, after: LossFunction | None
 ) -> Mapping[str, float]:
     """Return the leakage of one release, of a window, of all releases, and of one release over an infinite horizon."""
     from mechdesign.leakage import _recursion as recursion
 
-    facts = {"largest_of_one_release": float(recursion.temporal(budgets, before, after).max())}
+    facts = {"largest_of_one_release": float(leaked.max())}
     if width is not None:
         facts["largest_of_a_window"] = float(recursion.windows(budgets, width, before, after).max())
     facts["all_releases_together"] = float_up(sum(map(as_decimal, budgets.tolist()), Fraction(0)))
@@ -138,7 +140,6 @@ def _budgets(epsilon: float | None, steps: int | None, path: Path | None) -> Flo
         return read_budgets(path)
     if epsilon is None or steps is None:
         raise click.UsageError("give --epsilon and --steps, or --budgets")
-    if not 0 <= epsilon < math.inf:
-        remedy = "a budget is the privacy loss ε of one release, in nats"
-        raise InputError("--epsilon", "is not accepted", value=epsilon, bound="a finite number >= 0", remedy=remedy)
-    return np.full(steps, epsilon)
+    from mechdesign.leakage._series import LONGEST
+
+    return np.full(as_integer(steps, "--steps", 1, LONGEST), epsilon)

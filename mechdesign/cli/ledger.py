@@ -69,9 +69,7 @@ def _plan_options(function: Callable[..., Found]) -> Callable[..., Found]:
             type=click.Choice(["constant", "allocated"]),
             help="constant: one budget without an end (Algorithm 7); allocated: Algorithm 8, for --steps.",
         ),
-        click.option(
-            "--steps", metavar="T", type=click.IntRange(min=1), help="Number of time steps; alone: equal budgets."
-        ),
+        click.option("--steps", metavar="T", type=int, help="Number of time steps; alone: equal budgets."),
     ):
         function = option(function)
     return function
@@ -173,7 +171,7 @@ def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budg
 
 def _plan_name(steps: int | None, budgets: Path | None) -> dict[str, str]:
     """Return the option that an error about the plan names."""
-    return {r"plan(\[.*)?": "--budgets" if budgets else "--steps" if steps else "--plan"}
+    return {r"plan(\[.*)?": "--budgets" if budgets else "--plan" if steps is None else "--steps"}
 
 
 def _plan(steps: int | None, kind: str | None, budgets: Path | None) -> object:

@@ -115,9 +115,7 @@ def best_budgets(
     """
     alpha = as_target(alpha)
     curves = as_curves(costs, alpha)
-    window = as_integer(window, "window", 1)
-    if window > len(curves):
-        raise InputError("window", "is too large", value=window, bound=f"<= {len(curves)}, the number of releases")
+    window = as_integer(window, "window", 1, len(curves))
     tolerance, time_limit = as_number(tolerance, "tolerance"), as_number(time_limit, "time_limit")
     if tolerance < 0:
         raise InputError("tolerance", "is negative", value=tolerance, bound="a number >= 0")

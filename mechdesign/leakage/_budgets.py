@@ -16,6 +16,7 @@ from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, functions_of_both
 from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._series import LONGEST
 from mechdesign.leakage._transitions import as_target, round_down
 from mechdesign.leakage._upwards import Step, ceiling, that_count, total
 
@@ -65,7 +66,7 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
 
     Args:
         alpha: Largest leakage of each release, in nats, greater than 0.
-        steps: Number of releases, at least 1.
+        steps: Number of releases, from 1 to 100,000.
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.
         forward: Pr(next state | state now), in the same forms as `backward`.
 
@@ -75,7 +76,7 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
     >>> allocate_budget(1.0, 2).tolist()
     [1.0, 1.0]
     """
-    alpha, steps = as_target(alpha), as_integer(steps, "steps", 1)
+    alpha, steps = as_target(alpha), as_integer(steps, "steps", 1, LONGEST)
     before, after = functions_of_both(backward, forward)
     back_identity, ahead_identity = _identity(before), _identity(after)
     if steps > 2 and (back_identity or ahead_identity):
@@ -184,6 +185,6 @@ def _warn_of_zero(where: str, before: _Losses, after: _Losses) -> None:
     how = "may have, because rows are unknown," if any(len(loss.unknown) for loss in losses) else "have"
     reason = (
         f"two rows of the {' and the '.join(which)} matrix {how} disjoint supports, so that leakage adds up without "
-        "loss; give Candidates of matrices that may be true, or spend a budget for a number of releases"
+        "loss; give Candidates of matrices that may be true, or spend α/T at each of T releases"
     )
     warn(f"no positive budget is possible {where}: {reason}", BudgetWarning, stacklevel=3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
 from mechdesign.leakage._entries import Entry, TimeStep, are_apart, cost, epsilon_of, grouped, rho_of, totals
 from mechdesign.leakage._series import LONGEST, Series, place_of
@@ -15,12 +16,13 @@ _ROOT_PLACES = 100
 
 @dataclass(frozen=True)
 class Contents:
-    """The contents of a ledger at one moment: the budgets in ε and ρ, the entries and the series."""
+    """The contents of a ledger at one moment: budgets in ε and ρ, entries and series; and the file, if there is one."""
 
     epsilon: Fraction | None = None
     rho: Fraction | None = None
     entries: tuple[Entry, ...] = ()
     series: Series | None = None
+    path: Path | None = None
 
     @property
     def left(self) -> tuple[Fraction | None, Fraction | None]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 from mechdesign.base._errors import BudgetExceededError, InputError, LeakageExceededError
 from mechdesign.certify._exact import exact_text, nearest
@@ -14,44 +16,29 @@ from mechdesign.leakage._exactness import joins_values, require_together
 from mechdesign.leakage._series import LONGEST, Series, place_of, require_kind_of
 from mechdesign.leakage._upwards import as_float
 
-_ADD_STEPS = (
-    "For more steps or other budgets replace the plan: mechdesign ledger plan FILE --steps M, or in Python "
-    'ledger.series.plan = ("equal", m)'
-)
-_REPEAT = (
-    "Publish only that release. To correct or repeat it, remove the plan (mechdesign ledger plan FILE none, or in "
-    "Python ledger.series.plan = None), release it with a stated ε, and plan the steps that remain (mechdesign ledger "
-    "plan FILE --steps M)"
-)
 _OTHER_VALUES = (
     "release the values of the chain in their order, or state series=False (--no-series) and ε for another table"
 )
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A release that a ledger judges: its entry, and what the ledger does not record.
+def judge(contents: Contents, entry: Entry, complete: int | None, planned: bool, gap: bool) -> Entry:
+    """Return the entry with its turn under the plan; raise an error if the ledger does not accept it.
 
-    Attributes:
+    Args:
+        contents: The contents of the ledger.
         entry: The entry, without its turn.
         complete: The number of values if the policy joins every two values in one edge, else None.
         planned: Whether the ε was read from the plan.
         gap: Whether time steps without an entry may lie between this one and the others.
+
+    Returns:
+        The entry.
     """
-
-    entry: Entry
-    complete: int | None = None
-    planned: bool = False
-    gap: bool = False
-
-
-def judge(contents: Contents, asked: Asked) -> Entry:
-    """Return the entry with its turn under the plan; raise an error if the ledger does not accept it."""
-    entry, series = asked.entry, contents.series
-    _require_place(contents, asked)
+    series = contents.series
+    _require_place(contents, entry, {"planned": planned, "gap": gap})
     if series is not None and entry.step is not None:
-        _require_member(contents, series, asked)
-        entry = _require_planned(contents, asked)
+        _require_member(contents, series, entry, complete, gap)
+        entry = _take_turn(contents, entry, planned)
     _require_within(contents, entry)
     if series is not None and entry.step is not None:
         _require_leakage(contents, series, entry)
@@ -60,9 +47,8 @@ def judge(contents: Contents, asked: Asked) -> Entry:
     return entry
 
 
-def _require_place(contents: Contents, asked: Asked) -> None:
+def _require_place(contents: Contents, entry: Entry, stated: Mapping[str, bool]) -> None:
     """Raise `InputError` unless a release states its time step, or is outside the series by consent."""
-    entry = asked.entry
     if entry.step is None:
         if contents.series is not None and entry.series is None:
             raise InputError(
@@ -71,8 +57,8 @@ def _require_place(contents: Contents, asked: Asked) -> None:
                 bound='a time step, such as 11 or "2026-11"',
                 remedy="state the step; or, as for traces, series=False (--no-series): the leakage does not count it",
             )
-        for name in ("planned", "gap"):
-            if getattr(asked, name):
+        for name, is_given in stated.items():
+            if is_given:
                 raise InputError(name, "is given without a step", value=True, bound="a release of a time step")
     elif contents.series is None:
         raise InputError(
@@ -88,16 +74,15 @@ def _require_place(contents: Contents, asked: Asked) -> None:
         )
 
 
-def _require_member(contents: Contents, series: Series, asked: Asked) -> None:
+def _require_member(contents: Contents, series: Series, entry: Entry, complete: int | None, gap: bool) -> None:
     """Raise `InputError` unless a release can be part of the series at its time step."""
-    entry, steps = asked.entry, list(contents.steps)
     assert entry.step is not None
-    if steps:
-        _require_step(entry.step, steps, asked.gap)
+    if steps := list(contents.steps):
+        _require_step(entry.step, steps, gap)
     if entry.epsilon is None:
         bound = "ε: leakage judges ε, and a budget in ρ counts ε²/2 of each release"
         raise InputError("rho", "is no cost of a series", value=exact_text(entry.rho or Fraction(0)), bound=bound)
-    if asked.complete is None:
+    if complete is None:
         raise InputError(
             "policy",
             "does not join every two values, but the leakage bounds all pairs of values",
@@ -105,11 +90,11 @@ def _require_member(contents: Contents, series: Series, asked: Asked) -> None:
             bound="a full policy, without known counts and without absence",
             remedy="take Policy.full, with a value such as absent; Ledger.spend needs complete=, the number of values",
         )
-    if asked.complete != series.size:
+    if complete != series.size:
         raise InputError(
             "complete",
             "is not the number of values of the chain",
-            value=asked.complete,
+            value=complete,
             bound=f"{series.size}, as in the chain of the series",
             remedy=_OTHER_VALUES,
         )
@@ -145,21 +130,20 @@ def _require_step(step: TimeStep, steps: list[TimeStep], gap: bool) -> None:
         )
 
 
-def _require_planned(contents: Contents, asked: Asked) -> Entry:
+def _take_turn(contents: Contents, entry: Entry, planned: bool) -> Entry:
     """Return the entry with its turn; raise `BudgetExceededError` if the planned budget does not allow it."""
-    entry = asked.entry
     assert entry.step is not None
     assert entry.epsilon is not None
     left = contents.planned(entry.step, entry.part)
     if left is None:
-        if asked.planned:
+        if planned:
             raise BudgetExceededError(
                 f"{entry.what} would spend a planned ε, but the series has no plan now; nothing was recorded. State ε"
             )
         return entry
     if entry.epsilon == 0:
         return entry
-    if asked.planned and entry.epsilon != left:
+    if planned and entry.epsilon != left:
         raise BudgetExceededError(
             f"{entry.what} would spend the planned ε = {exact_text(entry.epsilon)} of step {entry.step}, but now "
             f"{exact_text(left)} is planned{_spent_by(contents.entries, entry.step)}; nothing was recorded. Try again"
@@ -167,7 +151,7 @@ def _require_planned(contents: Contents, asked: Asked) -> Entry:
     if entry.epsilon > left:
         raise BudgetExceededError(
             f"{entry.what} would spend ε = {exact_text(entry.epsilon)} at step {entry.step}, but {exact_text(left)} is "
-            f"left of its planned budget{say_used(contents.entries, entry.step, entry.part)}"
+            f"left of its planned budget{say_used(contents.entries, entry.step, entry.part, contents.path)}"
         )
     return replace(entry, turn=contents.turn_of(entry.step))
 
@@ -207,12 +191,23 @@ def with_remedy(error: LeakageExceededError, contents: Contents, entry: Entry) -
     return LeakageExceededError(error.step, error.leakage, error.alpha, remedy)
 
 
-def say_used(entries: Sequence[Entry], step: TimeStep, part: tuple[str, str] | None) -> str:
+def say_plan(path: Path | None, steps: str = "") -> str:
+    """Return how to plan so many steps, or none: the command for a file, or the statement for a ledger in memory."""
+    if path is None:
+        return f'ledger.series.plan = ("equal", {steps})' if steps else "ledger.series.plan = None"
+    return f"mechdesign ledger plan {shlex.quote(str(path))} " + (f"--steps {steps}" if steps else "none")
+
+
+def say_used(entries: Sequence[Entry], step: TimeStep, part: tuple[str, str] | None, path: Path | None) -> str:
     """Name the entry that used the planned budget of a time step for a part, and what can be done."""
     same = [entry for entry in entries if not are_apart(entry.part, part)]
-    if any(entry.step == step for entry in same):
-        return f"{_spent_by(same, step)}. {_REPEAT}"
-    return f". {_ADD_STEPS}"
+    more = say_plan(path, "M")
+    if not any(entry.step == step for entry in same):
+        return f". For more steps or other budgets replace the plan: {more}"
+    return (
+        f"{_spent_by(same, step)}. Publish only that release. To correct or repeat it, remove the plan "
+        f"({say_plan(path)}), release it with a stated ε, and plan the steps that remain ({more})"
+    )
 
 
 def _spent_by(entries: Sequence[Entry], step: TimeStep) -> str:

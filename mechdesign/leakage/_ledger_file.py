@@ -91,7 +91,8 @@ def read_ledger(path: Path) -> Contents:
         partitions = [Partition.read(text, f"partitions[{index}]") for index, text in texts]
         entries = tuple(_read_entry(entry, f"entries[{i}]", partitions) for i, entry in enumerate(document["entries"]))
         series = None if document["series"] is None else _read_series(document["series"], entries)
-        return Contents(_number(document["epsilon"], "epsilon"), _number(document["rho"], "rho"), entries, series)
+        epsilon, rho = (_number(document[name], name) for name in ("epsilon", "rho"))
+        return Contents(epsilon, rho, entries, series, path)
     except (AttributeError, LookupError, OverflowError, TypeError, ValueError, msgspec.ValidationError) as error:
         raise LedgerError(f"{path} is incomplete ({error!r}). Restore a copy") from error
 

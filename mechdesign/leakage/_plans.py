@@ -79,10 +79,10 @@ def _as_plan(asked: object) -> tuple[str, int, list[Fraction]]:
         case str("constant"):
             return "constant", 0, []
         case (str("equal" | "allocated") as kind, count) if isinstance(asked, tuple):
-            return kind, _as_count(as_integer(count, "plan[1]", 1), "plan[1]"), []
+            return kind, as_integer(count, "plan[1]", 1, LONGEST), []
         case list() | np.ndarray(ndim=1) if len(asked):
-            _as_count(len(asked), "plan")
-            return "list", len(asked), [exact(each, f"plan[{turn}]") for turn, each in enumerate(asked)]
+            count = as_integer(len(asked), "plan", 1, LONGEST)
+            return "list", count, [exact(each, f"plan[{turn}]") for turn, each in enumerate(asked)]
     raise InputError(
         "plan",
         "is not a plan",
@@ -91,20 +91,17 @@ def _as_plan(asked: object) -> tuple[str, int, list[Fraction]]:
     )
 
 
-def _as_count(count: int, path: str) -> int:
-    if count > LONGEST:
-        raise InputError(path, "has too many steps", value=count, bound=f"at most {LONGEST}")
-    return count
-
-
 def _require_positive(budgets: Sequence[Fraction], kind: str) -> None:
     turn = next((turn for turn, budget in enumerate(budgets) if budget <= 0), None)
     if turn is not None:
         remedies = {
             "list": "give positive budgets",
-            "equal": "nothing is left of alpha or of the total budget: begin a ledger for other people",
+            "equal": "begin a ledger for other people, since nothing is left of alpha or of the total budget",
         }
-        disjoint = 'two rows of a matrix have disjoint supports, or almost, so that leakage adds up: take ("equal", 12)'
+        disjoint = (
+            'plan a number of steps, such as --steps 12 or ("equal", 12): two rows of a matrix have disjoint supports, '
+            "or almost, so that leakage adds up"
+        )
         place = f"plan[{turn}]" if kind == "list" else "plan"
         problem, value = "has a budget that is not positive", exact_text(budgets[turn])
         raise InputError(place, problem, value=value, bound="> 0", remedy=remedies.get(kind, disjoint))

@@ -178,10 +178,8 @@ def window(
     0.6
     """
     budgets = as_budgets(epsilons)
-    start = as_integer(start, "start", 0)
-    stop = as_integer(stop, "stop", start)
-    if stop >= len(budgets):
-        raise InputError("stop", "is too large", value=stop, bound=f"<= {len(budgets) - 1}, the last release")
+    start = as_integer(start, "start", 0, len(budgets) - 1)
+    stop = as_integer(stop, "stop", start, len(budgets) - 1)
     return _windows(budgets, [start], stop - start, backward, forward)[0]
 
 
@@ -204,9 +202,7 @@ def windows(epsilons: ArrayLike, width: int, backward: Correlation = None, forwa
     [0.3, 0.5]
     """
     budgets = as_budgets(epsilons)
-    width = as_integer(width, "width", 1)
-    if width > len(budgets):
-        raise InputError("width", "is too large", value=width, bound=f"<= {len(budgets)}, the number of releases")
+    width = as_integer(width, "width", 1, len(budgets))
     return np.array(_windows(budgets, range(len(budgets) - width + 1), width - 1, backward, forward))
 
 

@@ -33,7 +33,7 @@ from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._contents import Contents
 from mechdesign.leakage._correlations import Correlation, functions_of_both
 from mechdesign.leakage._entries import APART, Entry, PolicyTotals, TimeStep, Totals, by_policy, rho_of, totals
-from mechdesign.leakage._judgement import Asked, judge, with_remedy
+from mechdesign.leakage._judgement import judge, with_remedy
 from mechdesign.leakage._ledger_file import NUMBER, read_ledger, write_ledger
 from mechdesign.leakage._partition import Partition
 from mechdesign.leakage._plans import make_plan
@@ -114,8 +114,9 @@ the budget of a ledger is a promise, and does not grow
         path: str | PathLike[str] | None = None,
         wait: float = WAIT_S,
     ) -> None:
-        self._contents = Contents(_as_cost(epsilon, "epsilon", zero=True), _as_cost(rho, "rho", zero=True))
         self._path = None if path is None else file_of(path)
+        budgets = _as_cost(epsilon, "epsilon", zero=True), _as_cost(rho, "rho", zero=True)
+        self._contents = Contents(*budgets, path=self._path)
         self._wait = as_wait(wait)
         self._lock = ProcessLock()
         self._charging_in: int | None = None
@@ -326,15 +327,15 @@ the budget of a ledger is a promise, and does not grow
             who=_user(),
         )
         size = None if complete is None else as_integer(complete, "complete", 1)
-        asked = Asked(entry, size, as_truth(planned, "planned"), as_truth(gap, "gap"))
+        asked = entry, size, as_truth(planned, "planned"), as_truth(gap, "gap")
         contents = self._contents
         try:
             if step is not None and contents.series is None:
                 # The error of a ledger without a series makes no file.
-                judge(contents := self._now(), asked)
+                judge(contents := self._now(), *asked)
             with self._changing():
                 contents = self._contents
-                made = replace(judge(contents, asked), number=secrets.token_hex(16))
+                made = replace(judge(contents, *asked), number=secrets.token_hex(16))
                 self._keep(replace(contents, entries=(*contents.entries, made)))
                 return made
         except LeakageExceededError as error:

@@ -21,7 +21,7 @@ from mechdesign.base._deadline import keep
 from mechdesign.base._errors import BudgetExceededError, InputError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._entries import Entry, TimeStep
-from mechdesign.leakage._judgement import say_used
+from mechdesign.leakage._judgement import say_plan, say_used
 from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
 from mechdesign.leakage._series import require_kind_of
 from mechdesign.leakage.accounting import Ledger
@@ -204,22 +204,23 @@ class Terms:
 def planned_epsilon(ledger: Ledger | LedgerPart | None, step: TimeStep | None) -> Fraction:
     """Return the remaining planned budget of a time step; raise an error if no plan exists or nothing remains."""
     series = None if ledger is None else ledger.series
+    whole = ledger.ledger if isinstance(ledger, LedgerPart) else ledger
     left = None if series is None or step is None else series.planned(step)
     if series is not None and step is not None:
         require_kind_of(series.steps, step)
     if left is None:
-        why, remedy = "there is no plan", "or make one: mechdesign ledger plan FILE --steps 12"
-        if series is None:
+        if whole is None or series is None:
             why, remedy = "no ledger has a series", "or add one with mechdesign ledger series"
         elif step is None:
             why, remedy = "no step is given", "with --no-series; or state the step, such as --step 2026-11"
+        else:
+            why, remedy = "there is no plan", f"or make one: {say_plan(whole.path, '12')}"
         raise InputError("epsilon", f"cannot be planned: {why}", value="planned", remedy=f"state ε, {remedy}")
     if left == 0:
-        assert ledger is not None
+        assert whole is not None
         assert step is not None
         in_part = (ledger.division, ledger.part) if isinstance(ledger, LedgerPart) else None
-        entries = (ledger.ledger if isinstance(ledger, LedgerPart) else ledger).entries
-        used = say_used(entries, step, in_part)
+        used = say_used(whole.entries, step, in_part, whole.path)
         raise BudgetExceededError(f"nothing is left of the planned budget of step {step}{used}")
     return left
 

@@ -14,6 +14,7 @@ from cli_examples import assert_wrong_usage, flat, well, write
 import mechdesign as md
 from mechdesign import leakage
 from mechdesign.cli._console import at_most
+from mechdesign.leakage.accounting import begin_ledger
 
 # The formulas hold for any two matrices, also for those that no chain has.
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
@@ -120,10 +121,23 @@ def test_the_folder_of_a_chain_stands_for_both_matrices() -> None:
     })  # fmt: skip
 
 
-def test_budgets_of_zero_are_warned_of() -> None:
+def test_budgets_of_zero_are_warned_of_and_none_without_an_end_is_refused() -> None:
     said = well("budget", "--alpha", "1", "--steps", "4", "--backward", "I.csv").stderr
-    assert said.count("warning: no positive budget is possible over an infinite horizon") == 1
     assert said.count("warning: no positive budget is possible in the 2 releases") == 1
+    assert "spend α/T at each of T releases" in flat(said)
+    assert_wrong_usage({"budget --alpha 1 --backward I.csv": "--alpha: leaves no budget for releases without an end"})
+
+
+def test_numbers_of_steps_are_bounded() -> None:
+    begin_ledger("l.json", 2)
+    made = "ledger series l.json --alpha 1 --backward B.csv --forward none --history others --steps"
+    lines = ("budget --alpha 1 --backward B.csv --steps", "leakage --backward B.csv --epsilon 0.1 --steps", made)
+    for number, says in ((10**20, "large"), (100_001, "large"), (0, "small"), (-1, "small")):
+        assert_wrong_usage({f"{line} {number}": f"--steps: is too {says}; found {number}" for line in lines})
+    for number, says in ((10**20, "large"), (4, "large"), (0, "small"), (-1, "small")):
+        line = f"leakage --backward B.csv --epsilon 0.1 --steps 3 --window {number}"
+        assert_wrong_usage({line: f"--window: is too {says}; found {number}; must be an integer from 1 to 3"})
+    assert "1 to 99998, each" in well("budget", "--alpha", "1", "--backward", "B.csv", "--steps", "100000").stdout
 
 
 # --- rows of zeros ---

@@ -159,7 +159,7 @@ def test_a_month_is_released_by_one_command() -> None:
     assert_wrong_usage(
         {
             "table s.toml 2.csv -o x": "no step is given",
-            "table s.toml 1.csv --step 2025-01 -o x": "ledger plan",
+            "table s.toml 1.csv --step 2025-01 -o x": f"(mechdesign ledger plan {Path('l.json').resolve()} none)",
             "table s.toml 2.csv --step 2025-1 -o x": "--step",
             "table s.toml 2.csv --step 2 -o x": "another kind",
             "table s.toml 4.csv --step 2025-04 -o x": "--gap",
@@ -398,7 +398,7 @@ def test_twelve_months_and_what_happens_in_them(monkeypatch: pytest.MonkeyPatch)
     # A corrected month: the plan is removed, ε is stated, and the other months are planned again.
     again = "table s.toml 2.csv --step 2025-02 -o corrected --no-report"
     says = f"the last entry of step 2025-02 is {md.Ledger(path='l.json').entries[1].number}"
-    assert_wrong_usage({again: says, f"{again} ": "ledger plan FILE none"})
+    assert_wrong_usage({again: says, f"{again} ": f"ledger plan {Path('l.json').resolve()} none"})
     assert_wrong_usage({again.replace("corrected", "2025-02"): "--overwrite"})
     well("ledger", "plan", "l.json", "none")
     assert_wrong_usage({again: "there is no plan"})
@@ -435,7 +435,7 @@ def test_twelve_months_and_what_happens_in_them(monkeypatch: pytest.MonkeyPatch)
         release(month)
     assert len(series.steps) == 12
     assert max(series.leakage.values()) <= 1
-    assert_wrong_usage({"table s.toml 1.csv --step 2026-01 -o x": "ledger plan FILE --steps M"})
+    assert_wrong_usage({"table s.toml 1.csv --step 2026-01 -o x": f"ledger plan {Path('l.json').resolve()} --steps M"})
     for plan in (("--plan", "constant"), ("--steps", "1")):
         assert "almost nothing is left of α" in flat(well("ledger", "plan", "l.json", *plan).stderr)
     well("table", "s.toml", "1.csv", "--step", "2026-01", "-o", "2026-01", "--no-report")
@@ -497,7 +497,7 @@ def test_wrong_input_is_refused_before_data_are_read() -> None:
             f"{made} --chain damaged": "damaged/domain.json",
             f"{made} --backward bad.csv --forward none": "does not sum to 1",
             f"{made} --chain flows --budgets b.csv": "1 of the plan",
-            f"{made} --chain flows --steps 100001": "error: --steps: has too many steps",
+            f"{made} --chain flows --steps 100001": "error: --steps: is too large",
             f"{made} --chain flows --budgets zero.csv": "error: --budgets",
             "ledger series other.json --alpha 1 --history own --chain flows": "a new ledger with what is left",
         }

@@ -64,6 +64,7 @@ def budgets() -> list[Row]:
         *each("constant", alphas, lambda alpha: leakage.constant_budget(alpha, MILD), "alpha"),
         *each("allocation", alphas, lambda alpha: leakage.allocate_budget(alpha, 3, MILD), "alpha"),
         ("no step", lambda: leakage.allocate_budget(1.0, 0, MILD), "steps", "is too small"),
+        ("many steps", lambda: leakage.allocate_budget(1.0, 10**20, MILD), "steps", "an integer from 1 to 100000"),
         ("varying", lambda: leakage.allocate_budget(1.0, 3, Varying([MILD, MILD])), "backward", "Give Candidates"),
         ("algorithm 4, negative", lambda: cao2019.algorithm4(MILD, -1.0), "largest"),
         ("algorithm 4, nan", lambda: cao2019.algorithm4(MILD, math.nan), "largest"),

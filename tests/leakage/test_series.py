@@ -364,13 +364,13 @@ def test_a_new_plan_from_own_data_tells_no_more_than_four_digits() -> None:
 def test_what_is_left_by_rounding_alone_is_no_plan() -> None:
     ledger, series = a_series()
     spend(ledger, 0, "0.9999999999999")
-    with pytest.raises(InputError, match=r"plan: has a budget that is not positive.*Nothing is left of alpha"):
+    with pytest.raises(InputError, match=r"plan: has a budget that is not positive.*nothing is left of alpha"):
         series.plan = ("equal", 2)
     with pytest.raises(LeakageExceededError, match=r"before the plan would leak 1.00.*where α is used up") as caught:
         series.plan = [Fraction(1, 10**9)]
     assert "would leak 1;" not in str(caught.value)
     spend(ledger, 400, "0.1", gap=True)
-    with pytest.raises(InputError, match="Nothing is left of alpha"):
+    with pytest.raises(InputError, match="nothing is left of alpha"):
         series.plan = ("equal", 2)
 
 
