@@ -54,18 +54,18 @@ class Found:
 
 
 class _Command(click.Command):
-    """A command that takes ``--json``, an option of the program, also after its name, and refuses empty texts."""
+    """A command that takes ``--json``, an option of the program, also after its name, and refuses empty paths."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
         if "--json" in args[:end]:
             ctx.meta["mechdesign.json"] = True
             args = [*(each for each in args[:end] if each != "--json"), *args[end:]]
-        # As a path, an empty text would be the current folder.
         given, _, parameters = self.make_parser(ctx).parse_args([*args])
         for each in parameters:
-            if each.name is not None and given[each.name] == "":
-                raise click.BadParameter("it is empty", ctx, each)
+            # An empty path would be the current folder.
+            if isinstance(each.type, click.Path) and given[str(each.name)] == "":
+                raise click.BadParameter("is empty", ctx, each)
         return super().parse_args(ctx, args)
 
 

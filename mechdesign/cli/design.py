@@ -51,7 +51,7 @@ _EQUAL_ROWS = (
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=click.Path(path_type=Path))
 @example_option("design")
 @click.option(
-    "-o", "--output", "target", metavar="DIR",
+    "-o", "--output", "target", metavar="DIR", type=click.Path(path_type=Path),
     help="Folder to write.  [default: the name of SPEC.toml; mechanism for an example]",
 )  # fmt: skip
 @click.option("--tolerance", metavar="GAP", type=float, help="Largest relative gap.")
@@ -62,7 +62,7 @@ _EQUAL_ROWS = (
 def design(
     specification: Path | None,
     example: str | None,
-    target: str | None,
+    target: Path | None,
     report: bool,
     estimate: bool,
     overwrite: bool,
@@ -82,7 +82,7 @@ def design(
     """
     started = time.perf_counter()
     given = read_specification(specification, example, "design", _DEFAULT)
-    folder = Path(target or (_EXAMPLE_FOLDER if specification is None else specification.stem))
+    folder = target or Path(_EXAMPLE_FOLDER if specification is None else specification.stem)
     changed = {name: value for name, value in options.items() if value is not None}
     with Source().keys({name: f"--{name.replace('_', '-')}" for name in changed}):
         settings = replace(given.settings, **changed)

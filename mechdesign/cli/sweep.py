@@ -21,7 +21,10 @@ _ROUNDED = {"cost": at_most, "lower_bound": at_least, "relative_gap": "{:.3g}".f
 
 @command
 @click.argument("specification", metavar="SPEC.toml", type=click.Path(path_type=Path))
-@click.option("-o", "--output", "folder", metavar="DIR", default="sweep", show_default=True, help="Folder to write.")
+@click.option(
+    "-o", "--output", "folder", metavar="DIR", type=click.Path(), default="sweep", show_default=True,
+    help="Folder to write.",
+)  # fmt: skip
 @click.option(
     "--jobs", metavar="N", type=int, help="Number of processes on this machine; default: one for each processor."
 )

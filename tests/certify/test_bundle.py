@@ -344,7 +344,7 @@ def test_a_certificate_has_at_most_128_mib(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> bytes:
+    def refuse(*_: object, **__: object) -> bytes:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     put(tmp_path, OLD)

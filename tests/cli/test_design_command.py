@@ -231,7 +231,7 @@ def test_wrong_specifications_are_told_before_their_folder_and_reach_no_solver(
                 "design s.toml -o full": "full",
                 "design s.toml --tolerance 0": "--tolerance: must be positive",
                 "design s.toml --frobnicate": "No such option",
-                "design s.toml --output=": "'-o' / '--output': it is empty",
+                "design s.toml --output=": "'-o' / '--output': is empty",
                 "design s.toml -o nowhere/x": "nowhere is not a folder",
                 "design none.toml": "none.toml: cannot be opened",
                 "design below/other.v3.toml": "Did you mean below/other.v2.toml?",

@@ -102,7 +102,7 @@ def test_wrong_usage(lists: str) -> None:
     assert_wrong_usage(
         {
             "sweep none.toml": "cannot be opened",
-            "sweep s.toml -o ''": "'-o' / '--output': it is empty",
+            "sweep s.toml -o ''": "'-o' / '--output': is empty",
             "sweep s.toml --jobs 0": "--jobs: is too small; found 0",
             "sweep s.toml --jobs 2 --dask tcp://127.0.0.1:1": "--jobs: cannot be combined with a Dask cluster",
             "sweep s.toml --part 3": "--part: is not a part; found '3'; must be a part such as \"3/16\"",
