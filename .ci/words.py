@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Tutorials, README and the landing page have readers of another kind, and are checked by their own tests.
 CHECKED = (
     "mechdesign", "benchmarks", "docs/theory", "docs/notes", "docs/howto", "docs/gallery",
-    "docs/limits.md", "docs/threat_model.md", "docs/glossary.md", "docs/reference/environment.md",
+    "docs/trust", "docs/glossary.md", "docs/reference/environment.md",
 )  # fmt: skip
 # The messages of the figures are claims and findings of the gallery.
 MESSAGES_EXCLUDED = ("benchmarks/papers",)

@@ -98,7 +98,7 @@ class LinkNames(SphinxPostTransform):
     def run(self, **options: Any) -> None:
         """Change the document in place."""
         page = self.env.current_document.docname
-        if page.startswith(_UNLINKED):
+        if page.startswith(_UNLINKED) and page != "reference/errors":
             return
         objects = self.env.get_domain("py").data["objects"]
         for node in list(literals(self.document)):

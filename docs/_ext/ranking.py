@@ -30,7 +30,6 @@ WEIGHTS = {
     "index": 0.5,
     "notes/": 0.2,
     "project/": 0.4,
-    "contributing/": 0.3,
     "extending/": 0.6,
     "architecture": 0.3,
     "theory/": 0.8,

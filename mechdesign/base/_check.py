@@ -16,7 +16,7 @@ import numpy as np
 from mechdesign.base._errors import InputError
 
 # Numbers from users (ε, factors, floors, radii, counts, coordinates) are 0 or in this range, far from overflow. The
-# verifier itself accepts numbers between 1e-400 and 1e400. docs/limits.md lists all limits.
+# verifier itself accepts numbers between 1e-400 and 1e400. docs/trust/limits.md lists all limits.
 LEAST_NUMBER = 1e-100
 
 

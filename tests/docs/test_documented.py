@@ -120,7 +120,7 @@ def exists(name: str) -> bool:
 
 
 def test_every_error_and_warning_is_explained() -> None:
-    text = (DOCS / "start" / "errors.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     kinds = [getattr(md.errors, name) for name in dir(md.errors)]
     known = {kind.__name__ for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)}
     assert set(re.findall(r"`(\w+(?:Error|Warning))`", text)) == known

@@ -466,7 +466,7 @@ transition = {transition}
         # In half of the cases, the histories differ at most in the last state; if it is equal, only places within cells
         # differ.
         other = list(first)
-        # An impossible next state would be refused visibly, as docs/threat_model.md explains.
+        # An impossible next state would be refused visibly, as docs/trust/threat_model.md explains.
         other[-1] = rng.choice(neighbours[other[-2]] if steps > 1 else range(n))
     return Case(
         f"trace, {mechanism}{', timed' * timed}",
