@@ -1,7 +1,7 @@
 """Measure how the block method and HiGHS grow if each secret has few neighbours, on square grids and on roads.
 
     python benchmarks/solvers/thin_blocks.py [--sizes 100 225 400 900 1600 2500] [--graphs squares roads] [--highs 400]
-        [-o benchmarks/results/thin_blocks.jsonl] [--plot docs/pictures/thin_blocks.png]
+        [-o benchmarks/results/thin_blocks.jsonl] [--plot FILE]
 
 Every place is also an answer. The prior models a town with three unequal centres, so that there is no symmetry. ε is
 0.4 per unit of length, which is the typical length of a road, and the cost is the distance along roads. Roads are half

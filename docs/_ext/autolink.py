@@ -22,7 +22,7 @@ from sphinx.util.nodes import make_refnode
 
 LINKED = ("start/", "tutorials/", "howto/", "theory/")
 # Pages whose literals are names of files and keys, or that list names themselves.
-_UNLINKED = ("reference/", "notes/", "glossary")
+_UNLINKED = ("reference/", "glossary")
 _NAME = re.compile(r"((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(\(.*\))?", flags=re.S)
 _COMMAND = re.compile(r"mechdesign ([a-z]+)\b")
 # The pages that mention an object, by the page of the object.

@@ -28,7 +28,6 @@ WEIGHTS = {
     "reference/index": 0.3,
     "reference/command_line": 0.6,
     "index": 0.5,
-    "notes/": 0.2,
     "project/": 0.4,
     "extending/": 0.6,
     "architecture": 0.3,

@@ -5,7 +5,7 @@ reduced cost of each omitted column. All reduced costs together prove a lower bo
 (Dantzig and Wolfe, Operations Research, 1960). The best point and the best bound may come from different rounds, or
 from different solvers.
 
-Theory: column_generation, Rounds.
+Theory: block_method, Rounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Choose the pairs that need rows: an exact reduction, and spanners with their dilation (docs/theory/channels.md).
+"""Choose the pairs that need rows: an exact reduction, and spanners with their dilation (docs/theory/programs.md).
 
 A subset of the pairs is a δ-spanner if each pair has a path through the subset of length at most δ times its exponent.
 The least δ with this property is the dilation of the subset. Bounds on the pairs of a δ-spanner imply the bounds on all

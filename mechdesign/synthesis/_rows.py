@@ -1,6 +1,6 @@
 """Reduce a normal form to a linear program with privacy rows, and solve it with all rows or with lazy rows.
 
-The program is derived in docs/theory/channels.md. Lazy rows are Kelley's cutting planes (1960). Every round solves a
+The program is derived in docs/theory/programs.md. Lazy rows are Kelley's cutting planes (1960). Every round solves a
 relaxation, whose multipliers prove a lower bound. The rounds end when the solution violates no missing row, or when
 repairing the violated rows costs little.
 """

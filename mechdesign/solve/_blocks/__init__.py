@@ -2,6 +2,5 @@
 
 `column_generation.py` chooses between all columns and column generation. `interior_point.py` iterates, `step.py` takes
 one step, and `newton.py` solves the linear systems. `kernels/` contains one implementation for each array library, and
-`tuning.py` contains the constants. The pages interior_point.md, column_generation.md and block_arithmetic.md in
-docs/theory derive the method, and their sections name the files.
+`tuning.py` contains the constants. docs/theory/block_method.md derives the method, and each file names its section.
 """

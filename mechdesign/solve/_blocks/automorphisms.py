@@ -6,7 +6,7 @@ the base. It extends each choice to a row permutation by matching relations. The
 permuted program equals the program within a relative tolerance of 1e-9. Differences within the tolerance hardly change
 a solution, and bounds are recomputed without symmetry.
 
-Theory: block_arithmetic, Symmetry.
+Theory: block_method, Symmetry.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The vectors contain the rows z_oh of each floor, block by block, then all rows w_of >= 0. The slacks of the linking rows
 follow: floors, then worst cost. The multipliers of these slacks are v and ω, the last entries of Λ.
 
-Theory: interior_point, Program.
+Theory: block_method, Program.
 """
 
 from __future__ import annotations

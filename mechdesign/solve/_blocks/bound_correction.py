@@ -11,7 +11,7 @@ The multipliers λ′ of its row sums satisfy λ − λ′ − Bᵀy_0 >= 0. If 
 c_o − λ′ − Bᵀ(y_o + y_0) >= 0. Adding y_0 therefore turns the proof for λ into a proof for λ′, and the other columns are
 not priced again. The corrected bound is the value of the small program plus Σ_f v_f minimum_f.
 
-Theory: column_generation, Bound correction.
+Theory: block_method, Bound correction.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ not a bound for the full program. Yet nearly the same columns are optimal in bot
 bound, its exponent is the length of the shortest path along bounds between the two rows. Two clusters then have a bound
 if at least one pair of their rows has a bound.
 
-Theory: column_generation, Initial working set.
+Theory: block_method, Initial working set.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ useful columns, the interior-point method takes half the iterations, and each it
 `master.py` solves the restricted problems, and `pricer.py` prices the omitted columns. The multipliers of all columns
 prove a lower bound for the full program.
 
-Theory: column_generation, Rounds.
+Theory: block_method, Rounds.
 """
 
 from __future__ import annotations

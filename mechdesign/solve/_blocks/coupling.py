@@ -5,7 +5,7 @@ system (`RowSums`). The Schur complement of this system needs the inverses of al
 its own system, whose only row is its unit mass (`UnitMass`). In pricing, computing the Schur complement takes one solve
 with the block.
 
-Theory: interior_point, Newton system in relative steps.
+Theory: block_method, Newton system in relative steps.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Compute the lower bound that an iterate proves, and sparse multipliers for nearly the same bound.
 
-Theory: interior_point, Lower bound.
+Theory: block_method, Lower bound.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A column matters to a floor only through the best estimates after observing that
 estimates is valid for all of them, because the multipliers of the other estimates may be 0. The floor of a channel is
 always checked with all estimates.
 
-Theory: column_generation, Restricted problems.
+Theory: block_method, Restricted problems.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Choose the first working set of column generation: the columns that coarse problems use.
 
-Theory: column_generation, Initial working set.
+Theory: block_method, Initial working set.
 """
 
 from __future__ import annotations

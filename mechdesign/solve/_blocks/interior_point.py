@@ -1,6 +1,6 @@
 """Solve a block program by the interior-point method; return the best point and the bound that its multipliers prove.
 
-Theory: interior_point, Start and stopping.
+Theory: block_method, Start and stopping.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Iterates, their primal residual, and starting points well inside all bounds.
 
-Theory: interior_point, Start and stopping.
+Theory: block_method, Start and stopping.
 """
 
 from __future__ import annotations

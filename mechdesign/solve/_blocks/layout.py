@@ -24,7 +24,7 @@ Symbols of the block method:
     H, Q, M    Hessian of a block in relative steps, its inverse, and its form in the basis of the root
     r, τ       root of a block, and the part of the step u that all variables of the block share
 
-Theory: interior_point, Program.
+Theory: block_method, Program.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Solve restricted problems of a block program by the interior-point method, with column merging.
 
-Theory: column_generation, Restricted problems.
+Theory: block_method, Restricted problems.
 """
 
 from __future__ import annotations

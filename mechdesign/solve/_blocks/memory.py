@@ -1,6 +1,6 @@
 """Estimate the memory of a solve before it starts, and compare the estimate with a budget.
 
-Theory: block_arithmetic, Memory and threads.
+Theory: block_method, Memory and threads.
 """
 
 from __future__ import annotations

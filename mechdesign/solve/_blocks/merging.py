@@ -5,7 +5,7 @@ several columns satisfy a ratio bound, their sum satisfies it, too, and the row 
 the sum to a floor is at least the sum of the contributions. A small column can therefore be added to another column,
 and the iteration continues with one block fewer.
 
-Theory: column_generation, Column merging.
+Theory: block_method, Column merging.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Only a few estimates of a floor matter to a column: the best estimates for similar columns. Pricing starts with these
 estimates, because a bound that some estimates prove is valid for all.
 
-Theory: column_generation, Pricing problems.
+Theory: block_method, Pricing problems.
 """
 
 from __future__ import annotations

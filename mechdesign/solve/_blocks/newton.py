@@ -7,7 +7,7 @@ both are computed without subtraction. The resulting matrix M is factored. Let P
 of P without entry r, and let P₀ be P without row and column r. The inverse Hessian of the block is
 Q = P₀ + p1ᵀ + 1pᵀ + P_rr 11ᵀ.
 
-Theory: interior_point, Newton system in relative steps.
+Theory: block_method, Newton system in relative steps.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Share the work on blocks among threads that call single-threaded BLAS.
 
-Theory: block_arithmetic, Memory and threads.
+Theory: block_method, Memory and threads.
 """
 
 from __future__ import annotations

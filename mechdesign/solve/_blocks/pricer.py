@@ -1,6 +1,6 @@
 """Price the omitted columns of a restricted problem, and prove a lower bound over all columns.
 
-Theory: column_generation, Pricing problems.
+Theory: block_method, Pricing problems.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Solve pricing problems in groups of similar columns on several threads, first with few bounds and estimates.
 
-Theory: column_generation, Pricing problems.
+Theory: block_method, Pricing problems.
 """
 
 from __future__ import annotations

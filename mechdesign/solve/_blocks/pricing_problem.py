@@ -8,7 +8,7 @@ Each pricing problem has one block, and is solved by the steps of the main itera
 is Σ_s x_s = 1, whose multiplier ρ is the reduced cost. Let y >= 0, and q >= 0 with Σ_h q_fh = v_f. The smallest entry
 of c_o − λ − Bᵀy − Σ_f error_fᵀ q_f is then a lower bound on the reduced cost.
 
-Theory: column_generation, Pricing problems.
+Theory: block_method, Pricing problems.
 """
 
 from __future__ import annotations

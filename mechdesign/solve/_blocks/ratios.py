@@ -3,7 +3,7 @@
 The multipliers y (B, n, n) are too large to be copied at every iteration. The multipliers are the only values that are
 modified in place. The multipliers belong to the newest iterate; access through an older iterate raises an error.
 
-Theory: interior_point, One iteration.
+Theory: block_method, One iteration.
 """
 
 from __future__ import annotations

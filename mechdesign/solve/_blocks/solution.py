@@ -1,6 +1,6 @@
 """The result of the block solver, and solutions that are found without iterating.
 
-Theory: interior_point, Lower bound.
+Theory: block_method, Lower bound.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ added while they lengthen the step. The target of each row is y z = σμ w. Rows
 weight w, and therefore a small target. The main iteration has one system of linking rows; pricing has one system for
 each column.
 
-Theory: interior_point, One iteration.
+Theory: block_method, One iteration.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Symmetries of a block program: permutations of rows and columns that leave it unchanged.
 
-Theory: block_arithmetic, Symmetry.
+Theory: block_method, Symmetry.
 """
 
 from __future__ import annotations

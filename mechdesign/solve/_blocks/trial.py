@@ -1,6 +1,6 @@
 """The trial solve of a large program: a rough solve with few columns, whose dual prices select more columns.
 
-Theory: column_generation, Trial solve.
+Theory: block_method, Trial solve.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The constants of the block method, by algorithm, with their units.
 
-Gaps are relative, and a share is a number in [0, 1]. The note of November 2026 on the interior-point method
-(docs/notes) describes the measurements that determined the values.
+Gaps are relative, and a share is a number in [0, 1]. benchmarks/results/block_method.csv has the measurements that
+determined the values.
 
-Theory: interior_point, Constants.
+Theory: block_method.
 """
 
 from __future__ import annotations

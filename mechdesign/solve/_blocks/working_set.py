@@ -1,6 +1,6 @@
 """The working set of a restricted problem: columns, estimates of each floor, and the active estimates of each column.
 
-Theory: column_generation, Restricted problems.
+Theory: block_method, Restricted problems.
 """
 
 from __future__ import annotations

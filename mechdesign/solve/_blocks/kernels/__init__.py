@@ -1,6 +1,6 @@
 """Choose the array library that performs the expensive operations of a solve.
 
-Theory: block_arithmetic, Memory and threads.
+Theory: block_method, Memory and threads.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ A target T of complementarity (y dz + z dy = T − y z) is stored as φ = T/(y z
 are stored in single precision. This is accurate enough, because any target is valid if it does not change within a
 direction. In units of y z, the centre σμ w of the path is κ = σμ w/(y z) = σμ (w/g)_st ρ_st / (x_t y_st).
 
-Theory: interior_point, Newton system in relative steps.
+Theory: block_method, Newton system in relative steps.
 """
 
 from __future__ import annotations

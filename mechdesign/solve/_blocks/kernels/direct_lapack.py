@@ -4,7 +4,7 @@ LAPACK takes half the time in single precision. SciPy's wrappers keep the global
 of `scipy.linalg.cython_lapack`, called through ctypes, release this lock, so threads run in parallel. For small
 matrices, calls keep the lock, because releasing it would take longer than the call.
 
-Theory: block_arithmetic, Single precision.
+Theory: block_method, Single precision.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The kernel prices columns one after the other. The kernel stores only the factor of each Hessian, and does not compute a
 Schur complement.
 
-Theory: block_arithmetic, Sparse blocks.
+Theory: block_method, Sparse blocks.
 """
 
 from __future__ import annotations

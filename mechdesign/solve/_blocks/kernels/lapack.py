@@ -2,7 +2,7 @@
 
 WebAssembly outside a browser has no ctypes, and some Pythons have ctypes without CPython's own functions.
 
-Theory: block_arithmetic, Single precision.
+Theory: block_method, Single precision.
 """
 
 from __future__ import annotations

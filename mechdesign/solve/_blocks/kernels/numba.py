@@ -2,7 +2,7 @@
 
 The passes recompute ρ, z and q, because that takes less time than reading them from memory.
 
-Theory: block_arithmetic, Single precision.
+Theory: block_method, Single precision.
 """
 
 from __future__ import annotations

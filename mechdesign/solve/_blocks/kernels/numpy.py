@@ -1,6 +1,6 @@
 """The kernel on NumPy and SciPy: passes over the ratio rows in tiles that fit the cache, and LAPACK for each block.
 
-Theory: block_arithmetic, Single precision.
+Theory: block_method, Single precision.
 """
 
 from __future__ import annotations

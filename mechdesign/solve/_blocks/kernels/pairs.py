@@ -4,7 +4,7 @@ Multipliers and targets exist only for pairs (s, t) with a bound and for the row
 multipliers, and b consecutive blocks are stored as arrays (E, b). A Hessian has a diagonal and entries for the pairs.
 Subclasses factor the Hessian.
 
-Theory: block_arithmetic, Sparse blocks.
+Theory: block_method, Sparse blocks.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Only H_r is sparse and factored: the Hessian without row and column r of the roo
 Let e = M_·r, f = H_r⁻¹ e and σ = M_rr − e·f. The solution of M b' = b has the entry b'_r = (b_r − f·b) / σ, and the
 other entries are H_r⁻¹ b − f b'_r.
 
-Theory: block_arithmetic, Sparse blocks.
+Theory: block_method, Sparse blocks.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ subtracted from. Eliminating level i adds K_iᵀ e_i to the excess of level i + 
 its excess and of its negated entries (Grassmann, Taksar and Heyman). A group of rows with tight bonds inside and loose
 bonds outside is a nearly null direction, whose pivot is the sum of small numbers, and keeps all its digits.
 
-Theory: block_arithmetic, Sparse blocks.
+Theory: block_method, Sparse blocks.
 """
 
 from __future__ import annotations

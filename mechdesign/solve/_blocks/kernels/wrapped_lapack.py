@@ -5,7 +5,7 @@ the array, which LAPACK regards as the lower triangle of the transpose. Stored f
 halves the memory, and substitution reads them sequentially. The wrappers keep the global interpreter lock; they serve
 where ctypes cannot call LAPACK directly.
 
-Theory: block_arithmetic, Single precision.
+Theory: block_method, Single precision.
 """
 
 from __future__ import annotations
