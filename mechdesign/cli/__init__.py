@@ -20,7 +20,6 @@ from typing import Any, NoReturn
 import click
 
 from mechdesign.base._errors import (
-    CertificateError,
     ClosedPipeError,
     MechdesignError,
     MechdesignWarning,
@@ -29,7 +28,6 @@ from mechdesign.base._errors import (
     SolverInterruptedError,
     TooLargeError,
     UnboundedError,
-    UnverifiedError,
 )
 from mechdesign.base._version import __version__
 from mechdesign.certify._texts import escape
@@ -40,15 +38,16 @@ from mechdesign.cli._process import divert, use_open_streams, watch_signals
 CLOSED, FAULT = 141, 70
 
 CODES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int], ...] = (
-    (UnverifiedError, 2),
-    (CertificateError, 1),
     ((ClosedPipeError, BrokenPipeError), CLOSED),
     ((SolverInterruptedError, KeyboardInterrupt, click.Abort), STOPPED),
     (TooLargeError, 2),
     ((SolverError, UnboundedError), 3),
     ((MechdesignError, click.ClickException, OSError, MemoryError), 2),
 )
-"""The exit code of each kind of error: the first kind that fits decides; any other error is a fault."""
+"""The exit code of each kind of error: the first kind that fits decides; any other error is a fault.
+
+No error has the code 1: a command that finds a false claim returns it.
+"""
 
 # Commands are imported when they are called, so that verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {

@@ -275,9 +275,10 @@ class Design:
         Raises:
             CertificateError: The bundle is incomplete or malformed, or does not describe a problem.
         """
-        found = bundle.read(as_path(folder, "folder"))
-        problem, origin = sets.restore_problem(found)
-        channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
+        with bundle.naming(folder):
+            found = bundle.read(as_path(folder, "folder"))
+            problem, origin = sets.restore_problem(found)
+            channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
         summary = SolveSummary.from_provenance(found.certificate.provenance)
         return cls(problem, channel, found.certificate, found.evidence.multipliers, summary, origin)
 

@@ -14,6 +14,8 @@ import scipy.sparse as sparse
 from cli_examples import assert_wrong_usage, flat, run, well, write
 
 import mechdesign as md
+from mechdesign.measures import _audit as audit_module
+from mechdesign.solve._contract import Status
 
 DOMAIN = md.Domain.grid(3, 2, 3.0, 2.0)
 DISTANCE = md.distances.euclidean(DOMAIN)
@@ -58,6 +60,15 @@ def test_json_has_everything_and_the_page_is_written(blank_pictures: None) -> No
     assert answer["optimum"] <= answer["cost"]
     assert answer["worst_pairs"][0]["observable"] == found.witness.observable
     assert 'id="pairs"' in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_a_stopped_search_for_the_optimum_is_said_by_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve = audit_module.synthesise
+    monkeypatch.setattr(audit_module, "synthesise", lambda *given: solve(*given).noted(status=Status.INTERRUPTED))
+    given = ["audit", "laplace.csv", "--spec", "spec.toml", "--epsilon", "100"]
+    stopped = run(*given, "--optimum")
+    assert (stopped.exit_code, "ε = 100 holds" in stopped.stdout) == (130, True)
+    well(*given)
 
 
 def test_no_epsilon_and_a_graph() -> None:
