@@ -40,7 +40,7 @@ nitpick_ignore_regex = [
     ("py:obj", r".*"),
     # Types of private files, and the names of aliases.
     ("py:.*", r"mechdesign\.(\w+\.)*_\w+(\.\w+)*"),
-    ("py:class", r"(Axes|Borders?|Column|Correlation|Ends|Files|HullChoice|Longitudes|PlaceOverview)"),
+    ("py:class", r"(Axes|Borders?|Column|Correlation|Ends|Files|HullChoice|Longitudes|Number|PlaceOverview)"),
     ("py:class", r"(BasePolicy|Constraint|ProgressCallback|R|RangeNoise|SecretGraph|States|Times)"),
     ("py:class", r"(collections\.abc\.Mapping|dict|tuple)\[str"),
     ("py:class", r"(dataclasses|filelock|msgspec|numpy\._typing|types)\..*"),

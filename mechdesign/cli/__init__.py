@@ -58,7 +58,7 @@ _COMMANDS: Mapping[str, str] = {
     "inspect": "Show what is in a folder, or compare several designs.",
     "attack": "Attack a channel in several ways.",
     "audit": "Compute the guarantee of any finite channel.",
-    "sample": "Draw observables, exactly as certified.",
+    "sample": "Draw answers, exactly as certified.",
     "export": "Write a channel in another format.",
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
     "release": "Release a trace, step by step, under a policy graph.",
@@ -199,9 +199,9 @@ def main() -> None:
     """Design, prove and export optimal privacy mechanisms.
 
     \b
-    mechdesign design                      a small simulated city, in seconds
-    mechdesign examples                    other examples, and how to make them yours
-    mechdesign design city.toml -o city    the least-cost channel, its proof, pictures
-    mechdesign verify city                 the proof again, from the files alone
-    mechdesign sample city --secret 17     an observable for a secret
+    mechdesign design                     a small simulated city, in seconds
+    mechdesign examples                   other examples, and how to adapt them
+    mechdesign design city.toml -o city   the least-cost channel, its proof
+    mechdesign verify city                the proof again, from the files alone
+    mechdesign sample city --secret 17    an answer for a secret
     """  # noqa: D301 - click wants the control character; words: ok, because these are lines of commands

@@ -45,7 +45,7 @@ def budget(
     larger budgets than the others (Algorithm 8). A missing matrix is one that the adversary does not know. Releases are
     counted from 0.
 
-    Example: mechdesign budget --alpha 1 --steps 30 --backward B.csv -o budgets.csv
+    Example: mechdesign budget --alpha 1 --steps 30 --backward B.csv -o b.csv
     """
     files = correlation_files(chain, backward, forward)
     if not any(files.values()):

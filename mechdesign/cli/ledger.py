@@ -100,12 +100,12 @@ def series(
     header: Declared,
     index: Declared,
 ) -> Found:
-    """Promise that no value of LEDGER's series leaks more than ALPHA, given all releases and the correlation.
+    """Promise that no value leaks more than ALPHA, given a whole series.
 
-    A series consists of releases about the same people at time steps, such as months. The ledger then judges the total
+    A series consists of releases about the same people at time steps, such as months. LEDGER then judges the total
     budget and the leakage of every step. A series without entries may be given anew.
 
-    Example: mechdesign ledger series l.json --alpha 1 --chain flows --history own
+    Example: mechdesign ledger series l.json --alpha 1 --chain dir --history own
     """
     if (folder is None) == (backward is None) or (backward is None) != (forward is None):
         raise click.UsageError("give --chain DIR, or both --backward and --forward, each a file or none")
@@ -144,10 +144,10 @@ def series(
 @click.argument("none", metavar="[none]", required=False, type=click.Choice(["none"]))
 @_plan_options
 def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budgets: Path | None) -> Found:
-    """Replace the plan of LEDGER's series, after the latest step with a release; `none`: each release states its ε.
+    """Replace the plan of LEDGER's series after its latest release.
 
-    A step with a release has nothing left under the new plan. --steps 9 gives 9 more steps, next to each other, the
-    largest equal budget under which no leakage exceeds α.
+    With `none` each release states its ε. A step with a release has nothing left under the new plan. --steps 9 gives 9
+    more steps, next to each other, the largest equal budget under which no leakage exceeds α.
 
     Example: mechdesign ledger plan status.json --steps 9
     """
@@ -257,7 +257,7 @@ def _cost(entry: Entry) -> Shown:
 @command
 @click.argument("path", metavar="LEDGER", type=_FILE)
 def show(path: Path) -> Found:
-    """Show the spending under each policy, the remaining budget, and the leakages of a series.
+    """Show what is spent and left in LEDGER, and what a series leaks.
 
     Example: mechdesign ledger show status.json
     """
@@ -277,11 +277,11 @@ def show(path: Path) -> Found:
 @click.argument("path", metavar="LEDGER", type=_FILE)
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=_FILE)
 def check(path: Path, folders: tuple[Path, ...]) -> Found:
-    """Check that each release in FOLDER... is entered in LEDGER; the exit code is 1 if a release is not.
+    """Check that LEDGER has the entries of the releases in all folders.
 
-    A release states the numbers of its entries. If an entry is missing, the ledger was replaced by an older copy or by
-    another ledger, and lacks later spending. All folders are checked. If a release states no entry and all stated
-    entries exist, the exit code is 2.
+    A release states the numbers of its entries. If one is missing, the exit code is 1: the ledger was replaced by an
+    older copy or by another ledger, and lacks later spending. If a release states no entry and all stated entries
+    exist, the exit code is 2.
 
     Example: mechdesign ledger check status.json november december
     """

@@ -110,7 +110,7 @@ def run(
             after each point.
 
     Returns:
-        The rows of the table: a mapping of columns to values for each point, in order. The status of a row is "done",
+        The rows of the table, which map columns to values, in the order of the points. The status of a row is "done",
         "censored" if a time limit ended the search, "failed", or "missing" if another call is still at work.
 
     Raises:
