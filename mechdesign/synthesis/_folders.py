@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -346,14 +346,4 @@ def require_design(directory: Path) -> None:
 
 def _list_designs(directory: Path) -> list[str]:
     """Return the names of the folders in `directory` that hold a design."""
-    return sorted(_iterate_designs(directory)) if directory.is_dir() else []
-
-
-def _iterate_designs(directory: Path) -> Iterator[str]:
-    try:
-        for entry in directory.iterdir():
-            if (entry / CERTIFICATE).is_file():
-                yield entry.name
-    except OSError:
-        # An unreadable folder yields no suggestions.
-        return
+    return sorted(path.parent.name for path in directory.glob(f"*/{CERTIFICATE}"))
