@@ -136,5 +136,7 @@ def read_weights(path: Path, labels: Sequence[str]) -> Floats:
     """Return the probabilities of secrets from a file with the columns label and weight, or weight alone in order."""
     only = set(read_table(path).columns) == {"weight"}
     counts = read_counts(path, "weight", None if only else "label", labels)
+    if not counts.any():
+        raise InputError(str(path), "has no positive weight", bound="at least one weight > 0")
     with withholding_values():
         return Prior.from_counts(counts).probabilities

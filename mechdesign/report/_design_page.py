@@ -22,7 +22,7 @@ from mechdesign.model._disclosure import describe_disclosure
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import answers, attack_measure, claim_names, cost_measure
-from mechdesign.model._words import Measure, decimal, format_bound, percent, plain, power, short
+from mechdesign.model._words import Measure, format_bound, percent, plain, power, short
 from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _graph_figures as policy
 from mechdesign.report._channel_figures import most_likely, secret_title
@@ -153,7 +153,7 @@ def _requirements(problem: Problem, certificate: Certificate) -> Iterator[tuple[
         least, symbol = checked.at_least, checked.symbol
         yield (
             name,
-            f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
+            f"{'at least' if least else f'{symbol} at most'} {checked.nominal}",
             f"{symbol if least else f'{symbol} ='} {write_achieved(checked)}",
             "holds" if checked.holds else Strong("does not hold"),
         )

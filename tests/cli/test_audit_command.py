@@ -72,6 +72,9 @@ def test_a_stopped_search_for_the_optimum_is_said_by_the_code(monkeypatch: pytes
 
 
 def test_no_epsilon_and_a_graph() -> None:
+    tiny = run("audit", "r.csv", "--distance", "hamming", "--epsilon", "1e-300")
+    assert "ε = 1e-300 does not hold" in flat(tiny.stdout)
+    assert "0" * 20 not in tiny.stdout
     result = run("audit", "identity.npz", "--graph", "edges.csv", "--json", "--epsilon", "100")
     answer = json.loads(result.stdout)
     assert (result.exit_code, answer["epsilon"], answer["holds"]) == (1, "inf", False)
@@ -104,7 +107,7 @@ def test_wrong_usage() -> None:
             "audit r.csv --spec spec.toml": "another number of secrets; found 6; must be 2",
             "audit r.csv --distance haversine": "ive --spec",
             "audit percent.csv --distance hamming": "does not sum to 1",
-            "audit logarithms.csv --distance hamming": "logarithms",
+            "audit logarithms.csv --distance hamming": "matrix[0,1]: is negative; must be a probability. Apply exp",
         }
     )
     # What was computed is shown, although its page cannot be written.

@@ -22,7 +22,7 @@ from mechdesign.model._requirements._distortion import DistortionPrivacy
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
-from mechdesign.model._words import decimal, recognise_measure
+from mechdesign.model._words import recognise_measure
 from mechdesign.report._design_page import html
 from mechdesign.report._design_tables import adversaries, adversaries_table, summary
 from mechdesign.report._proved import describe_proof
@@ -236,12 +236,6 @@ def test_adversaries_are_those_of_the_floors_and_of_each_error_under_the_true_pr
     least = sorted(each.expected for each in adversaries(problem, made))
     assert (len(table["rows"]), table["shown"], table["left_out"]) == (24, 24, 7)
     assert [float(row[2].split()[0]) for row in table["rows"]] == pytest.approx(least[:24], rel=1e-3)
-
-
-def test_decimals():
-    assert [decimal(text) for text in ("0", "-1/8", "1/3", "100", "12345678901234567890", "1e-7")] == [
-        "0", "−0.125", "1/3", "100", "12345678901234567890", "0.0000001"
-    ]  # fmt: skip
 
 
 # --- the metric that bounds imply ------------------------------------------------------------------------------------

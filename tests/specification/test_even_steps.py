@@ -212,6 +212,10 @@ def test_errors_in_toml_name_the_file(tmp_path: Path) -> None:
         with pytest.raises(SpecificationError, match="is not valid TOML") as raised:
             read_file(tmp_path / "broken.toml")
         assert raised.value.path == str(tmp_path / "broken.toml")
+        # Python would advise to raise its own limit.
+        (tmp_path / "broken.toml").write_text("title = " + "9" * 5000)
+        with pytest.raises(SpecificationError, match=r"value has 5000 digits$"):
+            read_file(tmp_path / "broken.toml")
 
 
 def test_a_mechanism_for_each_user(folder: Path) -> None:
