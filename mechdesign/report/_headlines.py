@@ -332,9 +332,10 @@ def describe_errors(release: Release) -> str:
     least, largest = float(errors.min(initial=math.inf)), float(errors.max(initial=0.0))
     if not largest:
         return ""
-    if least == largest:
-        return write_count(largest)
-    return f"{write_count(least)} to {write_count(largest)}" if least else f"at most {write_count(largest)}"
+    low, high = write_count(least), write_count(largest)
+    if low == high:
+        return high
+    return f"{low} to {high}" if least else f"at most {high}"
 
 
 def write_count(value: float) -> str:
