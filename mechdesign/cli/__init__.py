@@ -160,7 +160,7 @@ def _say(error: BaseException) -> int:
     elif isinstance(error, click.ClickException):
         shown = io.StringIO()
         error.show(shown)
-        click.echo(escape(shown.getvalue(), lines=True), err=True, nl=False)
+        click.echo(escape(shown.getvalue().expandtabs(4), lines=True), err=True, nl=False)
     elif isinstance(error, MemoryError):
         say_error("there is not enough memory for this command")
     elif isinstance(error, OSError):

@@ -64,7 +64,8 @@ class _Command(click.Command):
         given, _, parameters = self.make_parser(ctx).parse_args([*args])
         for each in parameters:
             # An empty path would be the current folder.
-            if isinstance(each.type, click.Path) and given[str(each.name)] == "":
+            value = given[str(each.name)]
+            if isinstance(each.type, click.Path) and "" in (value if isinstance(value, list | tuple) else [value]):
                 raise click.BadParameter("is empty", ctx, each)
         return super().parse_args(ctx, args)
 

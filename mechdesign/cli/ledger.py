@@ -14,7 +14,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import matrix_options, naming_options
 from mechdesign.cli._console import at_least, at_most, number, say_note, spending
-from mechdesign.cli._correlations import losses, warnings_once
+from mechdesign.cli._correlations import correlation_files, losses, warnings_once
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.data.matrices import Declared
 
@@ -79,8 +79,12 @@ def _plan_options(function: Callable[..., Found]) -> Callable[..., Found]:
 @click.argument("path", metavar="LEDGER", type=_FILE)
 @click.option("--alpha", metavar="ALPHA", required=True, help="Largest leakage of each value, in nats.")
 @click.option("--chain", "folder", metavar="DIR", type=_FILE, help="Folder of `mechdesign chain`.")
-@click.option("--backward", metavar="B.csv|none", help="Pr(state before | state now), or none if nobody knows it.")
-@click.option("--forward", metavar="F.csv|none", help="Pr(next state | state now), or none if nobody knows it.")
+@click.option(
+    "--backward", metavar="B.csv|none", type=_FILE, help="Pr(state before | state now), or none if nobody knows it."
+)
+@click.option(
+    "--forward", metavar="F.csv|none", type=_FILE, help="Pr(next state | state now), or none if nobody knows it."
+)
 @_plan_options
 @click.option(
     "--history", type=click.Choice(["others", "own"]), required=True,
@@ -91,8 +95,8 @@ def series(
     path: Path,
     alpha: str,
     folder: Path | None,
-    backward: str | None,
-    forward: str | None,
+    backward: Path | None,
+    forward: Path | None,
     steps: int | None,
     kind: str | None,
     budgets: Path | None,
@@ -107,15 +111,13 @@ def series(
 
     Example: mechdesign ledger series l.json --alpha 1 --chain dir --history own
     """
-    if (folder is None) == (backward is None) or (backward is None) != (forward is None):
+    if folder is None and None in (backward, forward):
         raise click.UsageError("give --chain DIR, or both --backward and --forward, each a file or none")
     from mechdesign.leakage.accounting import Ledger
     from mechdesign.specification._table_chains import domain_of
 
-    files = {"backward": backward, "forward": forward}
-    if folder is not None:
-        files = {name: str(folder / f"{name}.csv") for name in files}
-    matrices = {name: None if file in (None, "none") else Path(file) for name, file in files.items()}
+    files = correlation_files(folder, backward, forward)
+    matrices = {name: None if file == Path("none") else file for name, file in files.items()}
     opened, domain = Ledger.existing(path), None if folder is None else domain_of(folder)
     with naming_options({"(alpha|backward|forward|history)": r"--\1", **_plan_name(steps, budgets)}), warnings_once():
         before, after = losses(matrices, header, index)

@@ -35,7 +35,7 @@ from mechdesign.cli._console import (
 )
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.specification import examples
-from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_space, check_writable
+from mechdesign.synthesis._folders import ADD_UP, check_folder, check_no_input_in, check_space
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -174,6 +174,8 @@ class _Folders:
         second = holds_release(self.public)
         if self.private is not None:
             _check_private(self.private, self.public)
+            held = "" if overwrite or not (self.private / PRIVATE[0]).exists() else "true states"
+            check_folder(self.private, PRIVATE, "true states", first=PRIVATE[:1], held=held)
             check_no_input_in(self.private, PRIVATE, inputs)
         return second
 
@@ -263,7 +265,6 @@ def _check_private(private: Path, public: Path) -> None:
             value=str(private),
             bound="a separate folder",
         )
-    check_writable(private)
 
 
 def _find_unused_folder(directory: Path) -> Path:

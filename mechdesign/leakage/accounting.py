@@ -768,13 +768,11 @@ def begin_ledger(
     ledger = Ledger(epsilon, rho=rho, wait=wait)
     where = file_of(path)
     require_folder(where)
+    _require_new(where)
     lock = lock_file_of(where)
     stood = exists(lock)
     with hold_lock(where, wait):
-        if exists(where):
-            raise LedgerError(
-                f"{where} exists already; nothing was changed. Choose another name, or move it away first"
-            )
+        _require_new(where)
         if stood and not again:
             raise LedgerError(
                 f"the lock of an earlier ledger ({lock}) still exists, and earlier charges would be forgotten. "
@@ -782,6 +780,12 @@ def begin_ledger(
             )
         write_ledger(where, ledger._contents)
     return Ledger(path=where, wait=wait)
+
+
+def _require_new(path: Path) -> None:
+    """Raise `LedgerError` if a file exists; asked before a lock is made beside it, and again under the lock."""
+    if exists(path):
+        raise LedgerError(f"{path} exists already; nothing was changed. Choose another name, or move it away first")
 
 
 @dataclass(frozen=True)

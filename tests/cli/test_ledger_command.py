@@ -49,6 +49,9 @@ def test_a_ledger_is_begun_once_for_its_owner() -> None:
     line = "ledger new l.json --epsilon 9"
     assert_wrong_usage({line: "exists already", f"{line} --again": "exists already"})
     assert md.Ledger(path="l.json").epsilon == 3
+    # Beside the file of somebody else stays no lock, which would make it a ledger.
+    Path("l.csv").write_text("1,0\n0,1\n")
+    assert_wrong_usage({"ledger new l.csv": "exists already", "ledger check l.json ''": "is empty"})
     Path("l.json").unlink()
     assert_wrong_usage({line: "--again"})
     assert "The records of an earlier ledger" in well(*line.split(), "--again").stdout
