@@ -33,7 +33,7 @@ from mechdesign.base._version import __version__
 from mechdesign.certify._texts import escape
 from mechdesign.cli._citation import CITATION
 from mechdesign.cli._console import STOPPED, say_error, say_warning
-from mechdesign.cli._process import divert, use_open_streams, watch_signals
+from mechdesign.cli._process import divert, use_streams, watch_signals
 
 CLOSED, FAULT = 141, 70
 
@@ -105,7 +105,7 @@ class _Commands(click.Group):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **__: Any) -> NoReturn:
         # click would exit with 1 after Ctrl-C, a closed pipe or wrong usage; here 1 means that a claim does not hold.
-        with use_open_streams():
+        with use_streams():
             sys.exit(self._code(sys.argv[1:] if args is None else list(args), prog_name))
 
     def _code(self, arguments: list[str], name: str | None) -> int:
