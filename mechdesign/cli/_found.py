@@ -87,11 +87,16 @@ def command(function: Callable[..., Found]) -> click.Command:
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        found, ctx = function(**given), click.get_current_context()
-        show(found, "mechdesign.json" in ctx.meta)
-        ctx.exit(found.code)
+        found = function(**given)
+        show(found, wants_json())
+        click.get_current_context().exit(found.code)
 
     return click.command(cls=_Command, epilog="With --json it prints the same facts as JSON.")(run)
+
+
+def wants_json() -> bool:
+    """Return whether the current command prints JSON."""
+    return "mechdesign.json" in click.get_current_context().meta
 
 
 def show(found: Found, as_json: bool = False) -> None:

@@ -30,7 +30,7 @@ from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.solve._contract import Status
-from mechdesign.synthesis._folders import check_outputs, require_design
+from mechdesign.synthesis._folders import check_output, require_design
 from mechdesign.synthesis._result import Design
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def audit(
     stated = None if epsilon is None else exact_text(exact(epsilon, "--epsilon"))
     if stated is not None and stated.startswith("-"):
         raise InputError("--epsilon", "is negative", value=epsilon, bound="a number >= 0")
-    check_outputs(target, inputs={"FILE": file, "--spec": spec, "--graph": graph})
+    check_output(target)
     if file.is_dir():
         require_design(file)
     names = (header, index)

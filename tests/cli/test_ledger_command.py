@@ -62,7 +62,7 @@ def test_no_result_is_written_onto_a_ledger() -> None:
     begin_ledger("l.json", 1)
     Path("B.csv").write_text("0.9,0.1\n0.2,0.8\n")
     lines = ("leakage --backward B.csv --epsilon 0.1 --steps 2", "budget --alpha 1 --steps 2")
-    assert_wrong_usage({f"{line} -o l.json": "l.json is a ledger" for line in lines})
+    assert_wrong_usage({f"{line} -o l.json": "l.json already exists" for line in lines})
     well(*lines[0].split(), "-o", "other.json")
 
 
