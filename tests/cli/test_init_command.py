@@ -184,8 +184,8 @@ def test_the_points_of_people_are_not_joined_whatever_their_column_is_called() -
     said = well("chain", "p.toml", "-o", "chain")
     assert "57 steps of 3 user(s) counted" in flat(said.output)
     # The next place is always known, so that no budget holds for ever.
-    line = ("budget", "--alpha", "1", "--backward", "chain/backward.csv", "--forward", "chain/forward.csv")
-    assert re.search(r"constant\s+0,", well(*line).output)
+    line = "budget --alpha 1 --backward chain/backward.csv --forward chain/forward.csv"
+    assert_wrong_usage({line: "--alpha: leaves no budget for releases without an end"})
 
 
 def test_a_file_without_people_is_asked_about_and_what_is_answered_is_written() -> None:
