@@ -26,6 +26,7 @@ _FILE = click.Path(path_type=Path)
 _LITTLE = Fraction(1, 1000)
 # Number of budgets that are shown.
 _STEPS = 40
+_PROMISE = "No value leaks more than α = {}, given all releases of the series."
 
 
 @click.group()
@@ -138,7 +139,7 @@ def series(
         say_note("the first release determines the values of the series: they must be the states of the chain")
     for sentence in made.assumptions:
         say_note(sentence)
-    return Found(_promise(made), _facts(made))
+    return Found(_PROMISE.format(exact_text(made.alpha)), _facts(made))
 
 
 @command
@@ -168,7 +169,7 @@ def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budg
             "almost nothing is left of α for these people: plan more steps before the last ones, or a plan without an "
             "end (--plan constant) at the start. Together with a new ledger, they would leak more than α"
         )
-    return Found(_promise(found), facts)
+    return Found(_PROMISE.format(exact_text(found.alpha)), facts)
 
 
 def _plan_name(steps: int | None, budgets: Path | None) -> dict[str, str]:
@@ -187,10 +188,6 @@ def _plan(steps: int | None, kind: str | None, budgets: Path | None) -> object:
     if (kind == "constant") == (steps is not None) and (kind or steps):
         raise click.UsageError("give --steps for equal and allocated budgets, and none for --plan constant")
     return kind if steps is None else (kind or "equal", steps)
-
-
-def _promise(found: LedgerSeries) -> str:
-    return f"No value leaks more than α = {exact_text(found.alpha)}, given all releases of the series."
 
 
 def _facts(found: LedgerSeries) -> dict[str, object]:

@@ -118,7 +118,7 @@ def test_a_specification_makes_no_file_elsewhere(tmp_path: Path, way: str) -> No
 
 def test_a_ledger_without_a_budget_or_named_by_an_option_must_exist() -> None:
     line = " ".join(write(budget=""))
-    assert_wrong_usage({f"{line} -o out": "ledger new"})
+    assert_wrong_usage({f"{line} -o out": "error: ledger.path: names a ledger that does not exist"})
     write()
     assert_wrong_usage({f"{line} --ledger misspelt.json -o out": "ledger new"})
     begin_ledger("other.json", 2)
