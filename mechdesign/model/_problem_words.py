@@ -45,11 +45,6 @@ def attack_measure(problem: Problem) -> Measure:
     return Measure(distances.hamming(len(problem.prior)), "Hamming distance")
 
 
-def requirement_name(problem: Problem, requirement: Requirement) -> str:
-    """Return the name of a requirement with its parameters, and with its distance if the library knows the distance."""
-    return requirement.title(Words(problem.secrets))
-
-
 def claim_names(problem: Problem) -> tuple[str, ...]:
     """Return the names that the requirements give to their claims; a certificate has an entry for each claim."""
     return tuple(name for requirement in problem.requirements for name in requirement.titles(Words(problem.secrets)))

@@ -46,11 +46,11 @@ def check_isolated(problem: Problem, isolated: str) -> None:
     )
 
 
-def warn_revealed(result: Design, stacklevel: int = 3) -> None:
+def warn_revealed(result: Design) -> None:
     """Issue a `RevealedWarning` if answers reveal secrets, for certain or nearly so, or if no pair is bounded."""
     sentences = describe_disclosure(result.problem, result.certificate.revealed or ())
     if sentences:
-        warn(" ".join([*sentences, "All certified claims hold."]), RevealedWarning, stacklevel=stacklevel)
+        warn(" ".join([*sentences, "All certified claims hold."]), RevealedWarning, stacklevel=3)
 
 
 def _suggest_remedy(problem: Problem, secret: int) -> str:

@@ -17,12 +17,12 @@ from mechdesign.measures._baselines import combine_bounds, exponential
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import answers, attack_measure, cost_measure, requirement_name
+from mechdesign.model._problem_words import answers, attack_measure, cost_measure
 from mechdesign.model._requirements._distortion import DistortionPrivacy
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
-from mechdesign.model._words import recognise_measure
+from mechdesign.model._words import Words, recognise_measure
 from mechdesign.report._design_page import html
 from mechdesign.report._design_tables import adversaries, adversaries_table, summary
 from mechdesign.report._proved import describe_proof
@@ -158,9 +158,8 @@ def test_answers_without_a_domain_are_secrets_only_where_the_truth_is_cheapest()
 def test_requirements_are_named_with_their_units():
     grid = Domain.grid(2, 2, 2.0, 2.0, unit="m")
     apart = distances.euclidean(grid)
-    problem = Problem(np.full(4, 0.25), apart, [], secrets=grid)
     names = [
-        requirement_name(problem, requirement)
+        requirement.title(Words(grid))
         for requirement in (
             MetricPrivacy(1, apart),
             MetricPrivacy(1, apart * 3),
