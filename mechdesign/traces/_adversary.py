@@ -282,13 +282,13 @@ def _by_time(releases: Sequence[Release], n: int) -> Floats:
             raise InputError(
                 f"releases[{index}]", "belongs to another domain", value=f"{states} states", bound=f"{n} states"
             )
-        if release.time == len(observed):
+        if release.stage.time == len(observed):
             observed.append(release.log_likelihood)
-        elif release.time == len(observed) - 1:
+        elif release.stage.time == len(observed) - 1:
             observed[-1] = observed[-1] + release.log_likelihood
         else:
             bound = f"the next time, {len(observed)}"
-            raise InputError(f"releases[{index}].time", "is out of order", value=release.time, bound=bound)
+            raise InputError(f"releases[{index}].stage.time", "is out of order", value=release.stage.time, bound=bound)
     return np.array(observed).reshape(-1, n)
 
 
