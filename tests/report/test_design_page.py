@@ -17,7 +17,7 @@ from mechdesign.measures._baselines import combine_bounds, exponential
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import answers, attack_measure, cost_measure
+from mechdesign.model._problem_words import attack_measure, cost_measure
 from mechdesign.model._requirements._distortion import DistortionPrivacy
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
@@ -150,9 +150,9 @@ def test_the_attack_is_measured_by_the_first_floor_else_by_the_places_else_by_id
 def test_answers_without_a_domain_are_secrets_only_where_the_truth_is_cheapest():
     grid = Domain.grid(2, 2, 2.0, 2.0)
     prior, apart = np.full(4, 0.25), distances.euclidean(grid)
-    assert answers(Problem(prior, apart, [], secrets=grid)) is grid
-    assert answers(Problem(prior, apart[::-1], [], secrets=grid)) is None
-    assert answers(Problem(prior, apart[:, :3], [], secrets=grid)) is None
+    assert Problem(prior, apart, [], secrets=grid).observables is grid
+    assert Problem(prior, apart[::-1], [], secrets=grid).observables is None
+    assert Problem(prior, apart[:, :3], [], secrets=grid).observables is None
 
 
 def test_requirements_are_named_with_their_units():
