@@ -150,7 +150,7 @@ def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budg
     """Replace the plan of LEDGER's series after its latest release.
 
     With `none` each release states its ε. A step with a release has nothing left under the new plan. --steps 9 gives 9
-    more steps, next to each other, the largest equal budget under which no leakage exceeds α.
+    successive steps the largest equal budget under which no leakage exceeds α.
 
     Example: mechdesign ledger plan status.json --steps 9
     """
