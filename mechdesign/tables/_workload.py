@@ -586,8 +586,7 @@ def marginals(domain: Domain, ways: SupportsIndex | Iterable[Sequence[str]] = 1)
     require_kind(domain, Domain, "domain", "a Domain")
     names = domain.names
     if not isinstance(ways, Iterable) or getattr(ways, "ndim", None) == 0:
-        if not 1 <= (width := as_integer(ways, "ways", 1)) <= len(names):
-            raise InputError("ways", "is not possible", value=ways, bound=f"from 1 to {len(names)} attributes")
+        width = as_integer(ways, "ways", 1, len(names))
         # The number of tables is checked before the tables are listed, because the list may be very long.
         if (count := math.comb(len(names), width)) > _LARGEST_COUNT:
             raise InputError("ways", "gives too many tables", value=count, bound=f"at most {_LARGEST_COUNT:,}")

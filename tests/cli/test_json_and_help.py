@@ -24,6 +24,7 @@ COMMANDS = (
     "attack made",
     "audit made --optimum",
     "audit m.csv --distance hamming --epsilon 1/100",
+    "budget --alpha 1 --backward P.csv",
     "budget --alpha 1 --steps 10 --backward P.csv",
     "cache",
     "chain walk.toml -o chain --overwrite",
