@@ -39,7 +39,7 @@ CLOSED, FAULT = 141, 70
 
 CODES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int], ...] = (
     ((ClosedPipeError, BrokenPipeError), CLOSED),
-    ((SolverInterruptedError, KeyboardInterrupt, click.Abort), STOPPED),
+    ((SolverInterruptedError, KeyboardInterrupt), STOPPED),
     (TooLargeError, 2),
     ((SolverError, UnboundedError), 3),
     ((MechdesignError, click.ClickException, OSError, MemoryError), 2),

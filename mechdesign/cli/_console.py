@@ -132,12 +132,7 @@ def progress(stage: str = "starting") -> Iterator[ProgressCallback]:
     """
     line, ended = _ProgressLine(stage), threading.Event()
     thread = threading.Thread(target=_show, args=(line, ended), daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:
-        # The system allows no further thread.
-        yield line.note
-        return
+    thread.start()
     try:
         yield line.note
     finally:
