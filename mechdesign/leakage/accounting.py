@@ -768,7 +768,7 @@ def begin_ledger(
     _require_new(where)
     lock = lock_file_of(where)
     stood = exists(lock)
-    with hold_lock(where, WAIT_S):
+    with hold_lock(where):
         _require_new(where)
         if stood and not again:
             raise LedgerError(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arrays import Floats, Integers, as_floats, require
-from mechdesign.base._check import as_list, require_kind
+from mechdesign.base._check import as_list, require_kind, require_name
 from mechdesign.base._errors import InfeasibleError, InputError, InputWarning
 from mechdesign.base._names import Labels, Named, Names, labels_of, opened, require_one_index, unless_numbers
 from mechdesign.base._values import ReadOnlyMapping, cached_property
@@ -110,8 +110,7 @@ class Problem:
             raise InputError(
                 f"cost[{int(barred.argmax())}]", "forbids every answer", bound="finite for at least one answer"
             )
-        if objective not in OBJECTIVES:
-            raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
+        require_name(objective, OBJECTIVES, "objective")
         required = as_requirements(requirements, n, labels=labels)
         _check_domain(secrets, "secrets", n)
         if observables is None and costs.shape[1] == n and bool((costs.diagonal() == costs.min(axis=1)).all()):

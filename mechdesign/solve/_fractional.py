@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 from mechdesign.base._arrays import Floats, as_floats, require
-from mechdesign.base._check import as_number
+from mechdesign.base._check import as_number, require_name
 from mechdesign.base._errors import InfeasibleError, InputError, SolverError, UnboundedError
 from mechdesign.solve._contract import Options, Solution, Status
 from mechdesign.solve._linear import LinearProgram
@@ -283,11 +283,8 @@ def solve_fractional(
         SolverError: A solver fails.
         InputError: The denominator is not positive at the solution.
     """
-    if method == "charnes-cooper":
-        return _by_charnes_cooper(fractional, solver, options)
-    if method == "dinkelbach":
-        return _by_dinkelbach(fractional, solver, options)
-    raise InputError("method", "is not known", value=method, bound='"charnes-cooper" or "dinkelbach"')
+    methods = {"charnes-cooper": _by_charnes_cooper, "dinkelbach": _by_dinkelbach}
+    return methods[require_name(method, methods, "method")](fractional, solver, options)
 
 
 def _by_charnes_cooper(fractional: FractionalProgram, solver: str, options: Options | None) -> FractionalSolution:

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_indices, as_nonnegative, read_only
-from mechdesign.base._check import require_kind
+from mechdesign.base._check import require_kind, require_name
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import labels_of, named, unless_numbers
 from mechdesign.certify._exact import float_up
@@ -108,9 +108,7 @@ class Beliefs:
         return found
 
     def _choose_beliefs(self, which: str) -> Floats:
-        if which not in ("priors", "posteriors", "smoothed"):
-            raise InputError("which", "is not known", value=which, bound='"priors", "posteriors" or "smoothed"')
-        beliefs: Floats = getattr(self, which)
+        beliefs: Floats = getattr(self, require_name(which, ("priors", "posteriors", "smoothed"), "which"))
         return beliefs
 
     def _truth(self, truth: ArrayLike) -> Integers:
