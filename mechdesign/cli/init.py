@@ -42,8 +42,8 @@ def init(data: Path, target: Path | None, cells: int, anchors: bool, **asked: An
     """Look at check-ins and write a commented specification, which `mechdesign design` accepts unchanged.
 
     DATA is a table with a header, as text or Parquet, or a folder of GeoLife trajectories (.plt). A comment beside each
-    key says how it was recognised. A fact that the table leaves open needs its option. The proposals depend on the data:
-    a box around the densest points, and metric privacy with ε = ln 4 / (longer side of a cell).
+    key says how it was recognised. A fact that the table leaves open needs its option. The proposals depend on the
+    data: a box around the densest points, and metric privacy with ε = ln 4 / (longer side of a cell).
 
     Example: mechdesign init visits.csv -o visits.toml
     """
