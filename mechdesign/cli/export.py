@@ -9,6 +9,7 @@ import click
 
 from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError
+from mechdesign.cli._arguments import naming_options
 from mechdesign.cli._console import progress, say_note
 from mechdesign.cli._found import Found, command, wants_json
 from mechdesign.synthesis._folders import check_folder, check_output, require_design
@@ -23,10 +24,7 @@ _WITH_PRIOR = ("geojson", "json", "mps", "npz")
 
 def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> Format | None:
     """Return the format with a given name, which another package may add."""
-    try:
-        return None if name is None else FORMATS[require_name(name, FORMATS, "format")]
-    except InputError as error:
-        raise click.BadParameter(str(error)) from error
+    return None if name is None else FORMATS[require_name(name, FORMATS, "--format")]
 
 
 @command
@@ -63,9 +61,12 @@ def export(folder: Path, form: Format | None, target: Path | None, classic: bool
     """  # noqa: D301 - click wants the control character; words: ok, because these are lines of commands
     if public:
         return _without_prior(folder, target, form is not None or classic)
-    form = _recognise_format(target) if form is None else form
     if target is None and wants_json():
         raise click.UsageError("--json prints facts of a file: name it with -o")
+    if target is None and form is None:
+        raise click.UsageError("name a format with --format, or a file with -o")
+    with naming_options({"path": "--output"}):
+        form = form or format_of(str(target))
     if classic and "classic" not in form.options:
         raise click.UsageError("--classic goes with --format js")
     check_output(target)
@@ -86,16 +87,6 @@ def export(folder: Path, form: Format | None, target: Path | None, classic: bool
         for start in range(0, len(part), _WRITE_BYTES):
             sys.stdout.buffer.write(part[start : start + _WRITE_BYTES])
     return Found()
-
-
-def _recognise_format(target: Path | None) -> Format:
-    """Return the format that belongs to a file's suffix; raise `click.UsageError` for an unknown suffix."""
-    if target is None:
-        raise click.UsageError("name a format with --format, or a file with -o")
-    try:
-        return format_of(target)
-    except InputError as error:
-        raise click.UsageError(f"{error}; or name a format with --format") from error
 
 
 def _without_prior(folder: Path, target: Path | None, more: bool) -> Found:

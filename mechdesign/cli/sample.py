@@ -17,10 +17,10 @@ from mechdesign.cli._places import at_option, check_size, locate_secrets
 from mechdesign.data.labels import Names
 from mechdesign.model._answers import Answers, answers
 from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import DEGREES
 from mechdesign.synthesis._folders import check_output, require_design
 from mechdesign.synthesis._result import Design
-
-_Columns = dict[str, list[Any]]
 
 
 @command
@@ -76,9 +76,16 @@ def sample(
     check_size(size)
     with progress("drawing answers"):
         if secret is not None:
-            drawn, most = _draw(Channel.load(folder), secret, size), size
+            channel, domain = Channel.load(folder), None
+            labels = channel.secrets or [str(index) for index in range(len(channel.numerators))]
+            secrets, most = np.repeat(Names.of(labels).find_text(secret, f"--secret {secret}"), size), size
         else:
-            drawn, most = _draw_at(Design.load(folder), at, source, outside == "nearest", size)
+            design = Design.load(folder)
+            channel, domain = design.channel, design.problem.observables
+            secrets, most = locate_secrets(design.problem.secrets, at, source, outside == "nearest", size)
+        drawn = _columns(answers(channel, domain, channel.sample(secrets)), domain)
+        if source is not None:
+            drawn = {"row": (np.arange(len(secrets)) // max(size, 1)).tolist()} | drawn
     if most > 1:
         # The frequency of places in a file is private: show it on the console only.
         also = "; keep this number as private as the places" if source is not None else ""
@@ -96,27 +103,9 @@ def sample(
     return Found(text="".join(f"{line}\n" for line in lines))
 
 
-def _draw(channel: Channel, secret: str, size: int) -> _Columns:
-    """Return answers for a secret, as columns by their names."""
-    labels = channel.secrets or [str(index) for index in range(len(channel.numerators))]
-    index = Names.of(labels).find_text(secret, f"--secret {secret}")
-    return _columns(answers(channel, None, channel.sample(index, size)))
-
-
-def _draw_at(
-    design: Design, at: tuple[float, float] | None, source: Path | None, nearest: bool, size: int
-) -> tuple[_Columns, int]:
-    """Return answers for places, as columns by their names, and the largest number of answers for one place."""
-    domain = design.problem.observables
-    secrets, most = locate_secrets(design.problem.secrets, at, source, nearest, size)
-    drawn = answers(design.channel, domain, design.channel.sample(secrets))
-    columns = _columns(drawn)
-    if source is not None:
-        columns = {"row": (np.arange(len(secrets)) // max(size, 1)).tolist()} | columns
-    if domain is not None and drawn.place is not None and drawn.place.shape[1] == 2:
-        columns |= dict(zip(domain.axes, drawn.place.T.tolist(), strict=True))
-    return columns, most
-
-
-def _columns(drawn: Answers) -> _Columns:
-    return {"observable_index": drawn.index.tolist(), "observable": drawn.label.tolist()}
+def _columns(drawn: Answers, domain: Domain | None) -> dict[str, list[Any]]:
+    """Return answers as columns by their names."""
+    columns = {"observable_index": drawn.index.tolist(), "observable": drawn.label.tolist()}
+    if domain is None or drawn.place is None or drawn.place.shape[1] != len(DEGREES):
+        return columns
+    return columns | dict(zip(domain.axes, drawn.place.T.tolist(), strict=True))

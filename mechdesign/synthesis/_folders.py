@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
+import itertools
 import json
 import os
 import re
@@ -161,24 +162,18 @@ def check_folder(
     check_writable(folder)
 
 
-def check_no_input(target: Path, inputs: Mapping[str, Path | None]) -> None:
-    """Raise `ExportError` if a file to write is the same file as one of the inputs, under any name or link.
+def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, Path]) -> None:
+    """Raise `ExportError` if one of the `files` to write into a folder is one of the inputs, under any name or link.
 
-    `inputs` maps names for messages to files; None means that the input was not given.
+    `inputs` maps names for messages to files.
     """
-    for name, source in inputs.items():
+    for target, (name, source) in itertools.product((folder / file for file in files), inputs.items()):
         same = False
-        # Devices may be both read and written; one of the files may not exist.
+        # One of the files may not exist.
         with contextlib.suppress(OSError, ValueError):
-            same = source is not None and target.is_file() and os.path.samefile(target, source)
+            same = target.is_file() and os.path.samefile(target, source)
         if same:
             raise ExportError(f"{target} is the file of {name}, which must not be overwritten; choose another name")
-
-
-def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, Path | None]) -> None:
-    """Raise `ExportError` if one of the `files` to write into a folder is one of the inputs."""
-    for file in files:
-        check_no_input(folder / file, inputs)
 
 
 def check_writable(folder: Path) -> None:

@@ -16,7 +16,7 @@ import mechdesign as md
 from mechdesign.cli._places import _pair, find_option, locate_secrets
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model._answers import answers
-from mechdesign.synthesis._folders import check_no_input
+from mechdesign.synthesis._folders import check_no_input_in
 
 GRID = "grid = { columns = 4, rows = 3, south = 35.6, north = 35.8, west = 139.6, east = 139.9 }"
 POINTS = """csv = { path = "poi.csv", latitude = "lat", longitude = "lon", label = "id" }"""
@@ -302,13 +302,13 @@ def test_true_places_are_never_overwritten(city: Path, tmp_path: Path) -> None:
 
 
 def test_only_files_can_be_overwritten() -> None:
-    file, device = Path("a.csv"), Path(os.devnull)
-    check_no_input(file, {"--input": file})
-    check_no_input(device, {"--input": device})
+    here, file, device = Path(), Path("a.csv"), Path(os.devnull)
+    check_no_input_in(here, ["a.csv"], {"--input": file})
+    check_no_input_in(device.parent, [device.name], {"--input": device})
     file.write_text("")
-    check_no_input(file, {"--input": Path("b.csv"), "--other": None})
-    with pytest.raises(ExportError, match=r"is the file of --input, which must not be overwritten"):
-        check_no_input(file, {"--input": file})
+    check_no_input_in(here, ["a.csv", "b.csv"], {"--input": Path("b.csv")})
+    with pytest.raises(ExportError, match=r"a.csv is the file of --input, which must not be overwritten"):
+        check_no_input_in(here, ["b.csv", "a.csv"], {"--other": Path("b.csv"), "--input": file})
 
 
 def test_commands_write_onto_no_file(made: Path) -> None:
