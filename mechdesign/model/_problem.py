@@ -212,7 +212,7 @@ class Problem:
     @cached_property
     def graphs(self) -> Mapping[int, nx.Graph]:
         """The policy graphs of graph privacy, by the indices of these requirements."""
-        found = ((place, each.policy_graph) for place, each in enumerate(self.requirements))
+        found = ((place, each.graph) for place, each in enumerate(self.requirements))
         return ReadOnlyMapping({place: graph for place, graph in found if graph is not None})
 
     @cached_property
