@@ -240,7 +240,9 @@ def in_files_of_data() -> Iterator[Mistake]:
         "NaN": "nan,1\n0.5,0.5\n",
         "a header": "x,y\n1,0\n0,1\n",
     }.items():
-        yield _told(f"chain: {name}", "leakage --backward bad.csv --epsilon 0.1 --steps 3", "bad.csv", {"bad.csv": text})
+        yield _told(
+            f"chain: {name}", "leakage --backward bad.csv --epsilon 0.1 --steps 3", "bad.csv", {"bad.csv": text}
+        )
     for name, text, says in (
         ("empty", "", "header"),
         ("negative", "step,epsilon\n0,-1\n", "line 2"),
