@@ -33,7 +33,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     for name, said in (("s.toml", text(many)), ("d.toml", SPECIFICATION), ("t.toml", TABLE), ("t.csv", "age\n3\n1\n")):
         (folder / name).write_text(said, encoding="utf-8")
     return {
-        "sweep": ["sweep", f"{folder}/s.toml", "--jobs", "2"],
+        "sweep": ["sweep", f"{folder}/s.toml", "--jobs", "1"],
         "design": ["design", f"{folder}/d.toml"],
         "table": ["table", f"{folder}/t.toml", f"{folder}/t.csv"],
         "help": ["--help"],
