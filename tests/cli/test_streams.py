@@ -94,6 +94,9 @@ def test_without_output_and_from_a_notebook_a_design_is_written() -> None:
 def test_a_command_whose_parts_cannot_be_loaded_is_a_fault(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # This process goes on, and so must what it does at Ctrl-C.
+    monkeypatch.setattr("mechdesign.__main__.signal.signal", lambda *_: None)
+    monkeypatch.setattr("mechdesign.__main__.atexit.register", lambda *_: None)
     monkeypatch.setitem(sys.modules, "mechdesign.cli", None)
     with pytest.raises(SystemExit) as ended:
         run_module()
