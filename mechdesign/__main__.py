@@ -1,28 +1,35 @@
 """``python -m mechdesign``, and the command ``mechdesign``."""
 
+import atexit
 import os
+import signal
 import sys
-import traceback
 
 
 def run() -> None:
-    """Run the command line; Ctrl-C also ends it quietly while its modules are being imported."""
+    """Run the command line; Ctrl-C ends with 130, also while modules are imported and while Python ends."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _stop)
+        # While Python removes its modules, it would end with the signal.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     # A notebook sets this variable to its own backend, which a command does not need.
     os.environ.pop("MPLBACKEND", None)
     try:
         from mechdesign.cli import main
-        from mechdesign.cli._process import occupy_descriptors
-    except KeyboardInterrupt:
-        print("error: stopped", file=sys.stderr)
-        # Without this, the signal might end CPython, as in `mechdesign.cli`.
-        exec("")
-        sys.exit(130)
     except Exception:
+        import traceback
+
         # Python would exit with 1, which is the code for a failed verification.
         traceback.print_exc()
         sys.exit(70)
-    occupy_descriptors()
     main(prog_name="mechdesign")
+
+
+def _stop(*_: object) -> None:
+    try:
+        os.write(2, b"error: stopped\n")
+    finally:
+        os._exit(130)
 
 
 if __name__ == "__main__":

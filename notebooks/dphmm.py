@@ -30,9 +30,9 @@ walk = np.array([[0.75, 0.25, 0, 0], [0.25, 0.5, 0.25, 0], [0, 0.25, 0.5, 0.25],
 trace = md.traces.Trace(domain, md.graphs.line(4), 1, walk, np.full(4, 0.25), rng=1)
 for state in (0, 1, 1, 2):
     release = trace.step(state)
-    raised = md.traces.adversarial_level(release.stage, release.prior)
+    raised = md.traces.adversarial_level(release.stage, release.stage.prior)
     print(
-        f"released {release.output} for {state}; belief before {np.round(release.prior, 2)}, after "
+        f"released {release.output} for {state}; belief before {np.round(release.stage.prior, 2)}, after "
         f"{np.round(release.posterior, 2)}; no output could have raised it by more than a factor {np.exp(raised):.2f}"
     )
 

@@ -303,7 +303,7 @@ class Database(Ledger):
         for number in itertools.count():
             for name in ("same", f"{os.getpid()}-{number}"):
                 files = (self.folder / "s.toml", self.folder / "t.csv", "-o", self.folder / name)
-                run("table", "release", *files, "--no-report", "--overwrite")
+                run("table", *files, "--no-report", "--overwrite")
                 say()
 
     def faults(self, killed: int) -> list[str]:

@@ -301,7 +301,7 @@ FORMS: dict[str, Callable[[Files, dict[str, Any], random.Random], None]] = {
     "metadata of another kind": set_key("metadata", value=["x"]),
     "more metadata": set_key("metadata", "more", value=[{"x": 1.5}]),
     "a digest of no array": set_key("arrays", "channel.npz", "note", value="x"),
-    "another schema": set_key("schema", value="mechdesign-certificate/2"),
+    "another schema": set_key("schema", value="mechdesign-certificate/1"),
     "lines that end in two characters": on_table(lambda text: text.replace(b"\n", b"\r\n")),
     "quotes in the table": on_table(lambda text: re.sub(rb"(?m)^([^,\n]*),", rb'"\1",', text)),
     "a zero more in the table": on_table(lambda text: re.sub(rb"(0\.[0-9]+)", rb"\g<1>0", text, count=1)),

@@ -135,7 +135,7 @@ def measure(
             spent = time.process_time() - clock
             error = metrics.distances(here.domain.points[[state]], release.coordinates[None])[0]
             attack = md.traces.expected_error(release.posterior[None], distance)[0][0]
-            rows[-1].append((release.stage.degrees[state], error, attack, 1e3 * spent, len(release.members)))
+            rows[-1].append((release.stage.degrees[state], error, attack, 1e3 * spent, len(release.stage.members)))
     degree, error, attack, spent, members = np.moveaxis(np.array(rows), 2, 0)
     return Measured(degree.astype(np.int64), error, attack, spent, members.astype(np.int64))
 

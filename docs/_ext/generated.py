@@ -47,7 +47,7 @@ class CommandHelp(SphinxDirective):
         return found
 
     def note_options(self, program: str, command: click.Command, anchor: str) -> None:
-        """Let ``{option}`mechdesign design --solver``` lead to the section of a command."""
+        """Let ``{option}`mechdesign design --tolerance``` lead to the section of a command."""
         domain = self.env.get_domain("std")
         for name in (name for each in command.params if isinstance(each, click.Option) for name in each.opts):
             domain.add_program_option(program, name, self.env.docname, anchor)  # type: ignore[attr-defined]

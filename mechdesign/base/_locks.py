@@ -116,7 +116,7 @@ def file_of(path: str | PathLike[str]) -> Path:
                 remedy=remedy,
             )
         if os.path.isdir(name):
-            raise InputError("path", "is a folder", value=path, bound="the path of a file")
+            raise InputError("path", "is a folder", value=str(path), bound="the path of a file")
         return name.resolve()
     except InputError:
         raise

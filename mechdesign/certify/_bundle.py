@@ -60,7 +60,7 @@ CERTIFICATE = "certificate.json"
 OPTIONAL = (TABLE, "report.html")
 """The optional files of a bundle."""
 
-SCHEMA = "mechdesign-certificate/1"
+SCHEMA = "mechdesign-certificate/2"
 """The schema of bundles. Its number increases if the meaning of a field changes."""
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -216,6 +216,30 @@ def read(folder: str | Path) -> Bundle:
     if bundle.problems:
         raise CertificateError("; ".join(bundle.problems))
     return bundle
+
+
+@contextmanager
+def naming(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the folder in a `CertificateError` of the block, which says only what is wrong in its files.
+
+    Args:
+        folder: The folder of the bundle.
+
+    Yields:
+        Nothing.
+
+    >>> with naming("city"):
+    ...     raise CertificateError("channel.csv is missing")
+    Traceback (most recent call last):
+    mechdesign.errors.CertificateError: city: channel.csv is missing
+    """
+    try:
+        yield
+    except UnverifiedError:
+        # It names its folder or file.
+        raise
+    except CertificateError as error:
+        raise CertificateError(f"{os.fspath(folder)}: {error.reason}", error.pair) from error
 
 
 def read_channel(path: str | Path) -> tuple[Integers, int, dict[str, NDArray[Any]]]:
@@ -528,7 +552,7 @@ def _open(folder: Path, name: str) -> Iterator[BufferedReader]:
     try:
         # Reading a pipe or a device could block or never end.
         if not path.is_file():
-            raise CertificateError(f"incomplete bundle: {name} is missing in {folder}; was the export interrupted?")
+            raise CertificateError(f"incomplete bundle: {name} is missing; was the export interrupted?")
         with path.open("rb") as file:
             yield file
     except OSError as error:

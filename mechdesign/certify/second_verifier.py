@@ -502,7 +502,7 @@ def read(folder: Path) -> tuple[Any, dict[str, Any], dict[str, Any] | None]:
     digest = plain.pop("digest")
     canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
     need(sha256(canonical.encode()).hexdigest() == digest, "certificate.json matches its digest")
-    need(document["schema"] == "mechdesign-certificate/1", "the schema is mechdesign-certificate/1")
+    need(document["schema"] == "mechdesign-certificate/2", "the schema is mechdesign-certificate/1")
     archives = Object()
     for file, recorded in document["files"].items():
         plainly = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", file) and file != "certificate.json"

@@ -20,7 +20,6 @@ from typing import Any, NoReturn
 import click
 
 from mechdesign.base._errors import (
-    CertificateError,
     ClosedPipeError,
     MechdesignError,
     MechdesignWarning,
@@ -29,26 +28,26 @@ from mechdesign.base._errors import (
     SolverInterruptedError,
     TooLargeError,
     UnboundedError,
-    UnverifiedError,
 )
 from mechdesign.base._version import __version__
 from mechdesign.certify._texts import escape
 from mechdesign.cli._citation import CITATION
 from mechdesign.cli._console import STOPPED, say_error, say_warning
-from mechdesign.cli._process import divert, use_open_streams, watch_signals
+from mechdesign.cli._process import divert, use_streams, watch_signals
 
 CLOSED, FAULT = 141, 70
 
 CODES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int], ...] = (
-    (UnverifiedError, 2),
-    (CertificateError, 1),
     ((ClosedPipeError, BrokenPipeError), CLOSED),
-    ((SolverInterruptedError, KeyboardInterrupt, click.Abort), STOPPED),
+    ((SolverInterruptedError, KeyboardInterrupt), STOPPED),
     (TooLargeError, 2),
     ((SolverError, UnboundedError), 3),
     ((MechdesignError, click.ClickException, OSError, MemoryError), 2),
 )
-"""The exit code of each kind of error: the first kind that fits decides; any other error is a fault."""
+"""The exit code of each kind of error: the first kind that fits decides; any other error is a fault.
+
+No error has the code 1: a command that finds a false claim returns it.
+"""
 
 # Commands are imported when they are called, so that verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {
@@ -59,7 +58,7 @@ _COMMANDS: Mapping[str, str] = {
     "inspect": "Show what is in a folder, or compare several designs.",
     "attack": "Attack a channel in several ways.",
     "audit": "Compute the guarantee of any finite channel.",
-    "sample": "Draw observables, exactly as certified.",
+    "sample": "Draw answers, exactly as certified.",
     "export": "Write a channel in another format.",
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
     "release": "Release a trace, step by step, under a policy graph.",
@@ -106,7 +105,7 @@ class _Commands(click.Group):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **__: Any) -> NoReturn:
         # click would exit with 1 after Ctrl-C, a closed pipe or wrong usage; here 1 means that a claim does not hold.
-        with use_open_streams():
+        with use_streams():
             sys.exit(self._code(sys.argv[1:] if args is None else list(args), prog_name))
 
     def _code(self, arguments: list[str], name: str | None) -> int:
@@ -161,7 +160,7 @@ def _say(error: BaseException) -> int:
     elif isinstance(error, click.ClickException):
         shown = io.StringIO()
         error.show(shown)
-        click.echo(escape(shown.getvalue(), lines=True), err=True, nl=False)
+        click.echo(escape(shown.getvalue().expandtabs(4), lines=True), err=True, nl=False)
     elif isinstance(error, MemoryError):
         say_error("there is not enough memory for this command")
     elif isinstance(error, OSError):
@@ -200,9 +199,9 @@ def main() -> None:
     """Design, prove and export optimal privacy mechanisms.
 
     \b
-    mechdesign design                      a small simulated city, in seconds
-    mechdesign examples                    other examples, and how to make them yours
-    mechdesign design city.toml -o city    the least-cost channel, its proof, pictures
-    mechdesign verify city                 the proof again, from the files alone
-    mechdesign sample city --secret 17     an observable for a secret
+    mechdesign design                     a small simulated city, in seconds
+    mechdesign examples                   other examples, and how to adapt them
+    mechdesign design city.toml -o city   the least-cost channel, its proof
+    mechdesign verify city                the proof again, from the files alone
+    mechdesign sample city --secret 17    an answer for a secret
     """  # noqa: D301 - click wants the control character; words: ok, because these are lines of commands

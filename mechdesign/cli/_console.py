@@ -132,12 +132,7 @@ def progress(stage: str = "starting") -> Iterator[ProgressCallback]:
     """
     line, ended = _ProgressLine(stage), threading.Event()
     thread = threading.Thread(target=_show, args=(line, ended), daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:
-        # The system allows no further thread.
-        yield line.note
-        return
+    thread.start()
     try:
         yield line.note
     finally:
@@ -172,10 +167,10 @@ class _ProgressLine:
     """
 
     def __init__(self, stage: str) -> None:
-        self._start = time.perf_counter()
+        self._start = self._first_time = time.perf_counter()
         self._part, self._last_round, self._stage, self._bounds = "", "", stage, ""
         self._limit: float | None = None
-        self.done, self.parts = 0, cast("int | None", None)
+        self._first_done, self.done, self.parts = 0, 0, cast("int | None", None)
 
     def note(self, moment: Moment) -> None:
         """Take a new message of the solver."""
@@ -186,7 +181,11 @@ class _ProgressLine:
         self._limit = None if moment.left is None else time.perf_counter() + moment.left
         self._part, number, count, stage = _PART.fullmatch(moment.stage).groups("")  # type: ignore[union-attr]
         if self._part:
-            self.done, self.parts = int(number) - 1, int(count)
+            self.done = int(number) - 1
+            if self.parts is None:
+                # What an earlier call has done took none of this time.
+                self._first_done, self._first_time = self.done, time.perf_counter()
+            self.parts = int(count)
         if stage.startswith("round"):
             self._last_round, stage = stage, ""
         elif moment.iteration:
@@ -197,8 +196,9 @@ class _ProgressLine:
         """Return the line as it is now."""
         now = time.perf_counter()
         seconds, left = now - self._start, ""
-        if self.done and self.parts is not None:
-            left = f"about {seconds * (self.parts - self.done) / self.done:.0f} s left"
+        if self.parts is not None and self.done > self._first_done:
+            each = (now - self._first_time) / (self.done - self._first_done)
+            left = f"about {each * (self.parts - self.done):.0f} s left"
         elif self._limit is not None:
             left = f"at most {max(0.0, self._limit - now):.0f} s left"
         parts = (self._part, self._last_round, self._stage, self._bounds, f"{seconds:.0f} s", left)

@@ -64,7 +64,8 @@ class _Command(click.Command):
         given, _, parameters = self.make_parser(ctx).parse_args([*args])
         for each in parameters:
             # An empty path would be the current folder.
-            if isinstance(each.type, click.Path) and given[str(each.name)] == "":
+            value = given[str(each.name)]
+            if isinstance(each.type, click.Path) and "" in (value if isinstance(value, list | tuple) else [value]):
                 raise click.BadParameter("is empty", ctx, each)
         return super().parse_args(ctx, args)
 
@@ -86,11 +87,16 @@ def command(function: Callable[..., Found]) -> click.Command:
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        found, ctx = function(**given), click.get_current_context()
-        show(found, "mechdesign.json" in ctx.meta)
-        ctx.exit(found.code)
+        found = function(**given)
+        show(found, wants_json())
+        click.get_current_context().exit(found.code)
 
     return click.command(cls=_Command, epilog="With --json it prints the same facts as JSON.")(run)
+
+
+def wants_json() -> bool:
+    """Return whether the current command prints JSON."""
+    return "mechdesign.json" in click.get_current_context().meta
 
 
 def show(found: Found, as_json: bool = False) -> None:

@@ -32,6 +32,9 @@ def _pair(_: click.Context, __: click.Parameter, text: str | None) -> tuple[floa
     return first, second
 
 
+MOST_ANSWERS = 1_000_000
+"""The largest number of answers of one call, but for a file of more places with one answer each."""
+
 at_option = click.option(
     "--at",
     metavar="LAT,LON",
@@ -52,6 +55,16 @@ def find_option(domain: Domain | None, index: int) -> str:
                 if domain.cell_of(*map(float, place)) == index:
                     return f"--at {','.join(place)}"
     return f"--secret {index}"
+
+
+def check_size(draws: int, places: int = 1) -> None:
+    """Raise `InputError` for more answers to each place than anyone can release: each spends the budget again."""
+    if draws > (most := max(1, MOST_ANSWERS // places)):
+        bound = f"at most {most:,}, since each answer spends the budget again"
+        remedy = "for simulations, use Channel.sample in Python"
+        raise InputError(
+            "--size", f"is too large for {places:,} place{'s' * (places > 1)}", value=draws, bound=bound, remedy=remedy
+        )
 
 
 def locate_secrets(
@@ -96,6 +109,7 @@ def locate_secrets(
     if missed:
         which = "the place lies" if source is None else f"{missed} of {len(places[0])} places lie"
         say_note(f"{which} outside {_describe_outside(area)}")
+    check_size(draws, max(1, len(places[0])))
     if domain.lattice is not None:
         shown = (np.repeat(places[0], draws), np.repeat(places[1], draws))
         return draw_anchors(domain.lattice, *shown, None)[0], draws * _largest_count(np.column_stack(places))
@@ -105,11 +119,11 @@ def locate_secrets(
 def _describe_outside(area: Area) -> str:
     """Return a phrase that names an area, and the replacement of places outside it."""
     if area.corners is not None:
-        return "the anchors, and are projected to the border"
+        return "the anchors: the nearest point of their border is taken"
     if area.borders is not None:
         cells = "" if area.members is None else " or in cells that are not secrets"
-        return f"the grid{cells}, and are replaced by the nearest cell"
-    return "the reach of all secrets, and are replaced by the nearest secret"
+        return f"the grid{cells}: the nearest cell is taken"
+    return "the reach of all secrets: the nearest secret is taken"
 
 
 def _largest_count(given: NDArray[Any]) -> int:
@@ -136,5 +150,7 @@ def read_weights(path: Path, labels: Sequence[str]) -> Floats:
     """Return the probabilities of secrets from a file with the columns label and weight, or weight alone in order."""
     only = set(read_table(path).columns) == {"weight"}
     counts = read_counts(path, "weight", None if only else "label", labels)
+    if not counts.any():
+        raise InputError(str(path), "has no positive weight", bound="at least one weight > 0")
     with withholding_values():
         return Prior.from_counts(counts).probabilities

@@ -17,73 +17,59 @@ import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
 from mechdesign.base import _atomic as atomic
 from mechdesign.base._deadline import promise
 from mechdesign.cli._console import STOPPED, say_error, say_stopping
 
 # Seconds that the main thread has for ending cleanly, before the process is ended.
-_END_TIMEOUT_S, _SECOND_END_TIMEOUT_S = 1.0, 0.3
+_END_TIMEOUT_S = 0.5
+_STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
 
 
 @contextmanager
 def watch_signals() -> Iterator[None]:
-    """Handle Ctrl-C during a block in the main thread, unless the program ignores Ctrl-C."""
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    ):
+    """Raise KeyboardInterrupt at Ctrl-C during a block in the main thread, unless the program ignores Ctrl-C."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
         yield
         return
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
     thread = threading.Thread(target=_watch, args=(receiver,), daemon=True)
     with receiver, sender:
+        thread.start()
         try:
-            thread.start()
-        except RuntimeError:
-            # The system allows no further thread: Ctrl-C is handled when compiled code returns.
-            yield
-            return
-        before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-        try:
+            signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             yield
         finally:
-            signal.set_wakeup_fd(before)
+            signal.signal(signal.SIGINT, before)
+            signal.set_wakeup_fd(-1)
             sender.close()
             thread.join()
 
 
 def _watch(receiver: socket.socket) -> None:
-    """Read signal numbers until the sending socket is closed."""
+    """Answer each Ctrl-C, which arrives as a byte, until the sending socket is closed."""
     count = 0
-    deadline: float | None = None
     while True:
-        receiver.settimeout(None if deadline is None else max(1e-3, deadline - time.monotonic()))
         try:
-            received = receiver.recv(64)
+            if not receiver.recv(1):
+                return
         except TimeoutError:
-            promised = promise() if count == 1 else None
-            if promised is None:
+            # Meanwhile the main thread may have caught the signal, and keep partial results.
+            if count > 1 or promise() is None:
                 _end()
-            else:
-                # The main thread has caught the signal and will keep partial results.
-                say_stopping(promised)
-                deadline = None
-            continue
-        if not received:
-            return
-        for _ in range(received.count(signal.SIGINT)):
+        else:
             count += 1
-            promised = promise()
-            if count == 1 and promised is not None:
-                say_stopping(promised)
-            else:
-                deadline = time.monotonic() + (_END_TIMEOUT_S if count == 1 else _SECOND_END_TIMEOUT_S)
+        promised = promise() if count == 1 else None
+        if promised is not None:
+            say_stopping(promised)
+        receiver.settimeout(_END_TIMEOUT_S if promised is None else None)
 
 
 def _end() -> None:
@@ -96,47 +82,31 @@ def _end() -> None:
         os._exit(STOPPED)
 
 
-def occupy_descriptors() -> None:
-    """Open a null device for each closed standard descriptor, so that none of our files gets its number."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            # The system assigns the least free number, and all smaller ones are taken.
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-
-
 @contextmanager
-def use_open_streams() -> Iterator[None]:
-    """Replace unusable standard streams during the block, and restore the old streams after it."""
-    before = sys.stdin, sys.stdout, sys.stderr
-    with contextlib.ExitStack() as stack:
-        sys.stdin, sys.stdout = _open_or_null(before[0], "r", stack), _open_or_null(before[1], "w", stack)
-        sys.stderr = _NotesStream(_open_or_null(before[2], "w", stack))
-        try:
-            yield
-        finally:
-            sys.stdin, sys.stdout, sys.stderr = before
+def use_streams() -> Iterator[None]:
+    """Write UTF-8 in the block, for ε and labels; drop notes that cannot be written and output to closed streams."""
+    for name, mode in _STREAMS.items():
+        if getattr(sys, name) is None:
+            # The system assigns the least free number, which is that of the closed stream: no file of ours may get it.
+            null = open(os.devnull, mode)  # noqa: SIM115
+            os.set_inheritable(null.fileno(), True)
+            setattr(sys, name, null)
+    before = sys.stderr
+    for stream in (sys.stdout, before):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.stderr = _NotesStream(before)
+    try:
+        yield
+    finally:
+        sys.stderr = before
 
 
-def divert(stream: TextIO | None) -> None:
+def divert(stream: TextIO) -> None:
     """Send the unwritten output of a stream to a null device; Python would try to write it again at its exit."""
     # A stream of a test or a notebook has no descriptor.
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        null = os.open(os.devnull, os.O_WRONLY)
-        try:
-            os.dup2(null, stream.fileno())  # type: ignore[union-attr]
-        finally:
-            os.close(null)
-
-
-def _open_or_null(stream: TextIO | None, mode: str, stack: contextlib.ExitStack) -> TextIO:
-    """Return the stream with an encoding for ε and labels, or a null device if the stream is missing."""
-    if stream is None or stream.closed:
-        return cast(TextIO, stack.enter_context(open(os.devnull, mode, encoding="utf-8")))
-    if mode == "w" and isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    return stream
+    with contextlib.suppress(OSError), open(os.devnull, "wb") as null:
+        os.dup2(null.fileno(), stream.fileno())
 
 
 class _NotesStream:

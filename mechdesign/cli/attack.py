@@ -40,7 +40,7 @@ _BY_PROGRAM = ("minimax", "pairwise_minimax")
 )  # fmt: skip
 @click.option("--pairwise", is_flag=True, help="Also run the pairwise min-max attack: minutes for over 50 secrets.")
 def attack(folder: Path, prior: Path | None, pairwise: bool) -> Found:
-    """Show how far off the guesses of several attackers are who know the channel in DIR and see one answer.
+    """Show by how much attackers who know the channel in DIR, and see one answer, miss the secret.
 
     Errors are in the measure of the first distortion requirement, or else the Euclidean distance, or, without places,
     the probability of a wrong guess. Expected errors are under the prior of the design; no attack has a smaller one

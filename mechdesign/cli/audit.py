@@ -22,14 +22,15 @@ from mechdesign.base._names import Named
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.cli._arguments import matrix_options
-from mechdesign.cli._console import at_least, at_most, number, progress, say_private_folders
+from mechdesign.cli._console import STOPPED, at_least, at_most, number, progress, say_private_folders
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.data.labels import Names
 from mechdesign.data.matrices import Declared, has_labels, match_names, read_dense, read_labelled, read_lines
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.synthesis._folders import check_outputs, require_design
+from mechdesign.solve._contract import Status
+from mechdesign.synthesis._folders import check_output, require_design
 from mechdesign.synthesis._result import Design
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def audit(
     stated = None if epsilon is None else exact_text(exact(epsilon, "--epsilon"))
     if stated is not None and stated.startswith("-"):
         raise InputError("--epsilon", "is negative", value=epsilon, bound="a number >= 0")
-    check_outputs(target, inputs={"FILE": file, "--spec": spec, "--graph": graph})
+    check_output(target)
     if file.is_dir():
         require_design(file)
     names = (header, index)
@@ -322,4 +323,5 @@ def _found(found: Audit, stated: str | None, optimum: bool) -> Found:
         ],
         "rows": list(describe_rows(found)),
     }
-    return Found(f"{headline.short} {headline.long}", facts, 0 if holds else 1)
+    stopped = optimum and found.design is not None and found.design.status is Status.INTERRUPTED
+    return Found(f"{headline.short} {headline.long}", facts, STOPPED if stopped else 0 if holds else 1)

@@ -28,7 +28,7 @@ def bench(suite: str, solvers: str | None, folder: str, time_limit: float | None
 
     A family of real check-ins is included if the environment variable MECHDESIGN_DATA names a folder of data.
 
-    Example: mechdesign bench --suite medium --solvers auto,highs-ipx,cvxpy-clarabel
+    Example: mechdesign bench --suite medium --solvers auto,highs-ipx
     """
     from mechdesign.runs._scores import scores
     from mechdesign.runs.bench import find_suite, run

@@ -13,7 +13,7 @@ from mechdesign.cli._correlations import correlation_files, correlation_options,
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.data.budgets import write_budgets
 from mechdesign.data.matrices import Declared
-from mechdesign.synthesis._folders import check_outputs
+from mechdesign.synthesis._folders import check_output
 
 _UNCORRELATED = (
     "neither --chain nor --backward nor --forward is given: the budgets hold for an adversary who assumes that "
@@ -45,14 +45,14 @@ def budget(
     larger budgets than the others (Algorithm 8). A missing matrix is one that the adversary does not know. Releases are
     counted from 0.
 
-    Example: mechdesign budget --alpha 1 --steps 30 --backward B.csv -o budgets.csv
+    Example: mechdesign budget --alpha 1 --steps 30 --backward B.csv -o b.csv
     """
     files = correlation_files(chain, backward, forward)
     if not any(files.values()):
         say_note(_UNCORRELATED)
     if steps is None and target is not None:
         raise click.UsageError("give --steps to write budgets")
-    check_outputs(target, inputs={f"--{name}": file for name, file in files.items()})
+    check_output(target)
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage._budgets import allocate_budget, constant_budget
 

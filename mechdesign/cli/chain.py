@@ -46,8 +46,8 @@ def chain(
     without visits are left out. Files of a counted chain are private.
 
     For a table, the chain is counted over all values of its domain. The column `step` of [table] states the time step
-    of each row; without it each TABLE.csv is one step, the month or integer in which its name differs from the others,
-    in the order of steps.
+    of each row. Without it each TABLE.csv is one step: the month or integer by which its name differs from the others.
+    Tables are given in the order of steps.
 
     A row of zeros may be any row; a release needs --ends stay.
 

@@ -99,7 +99,7 @@ def design(
         made, missing = _reuse(folder, report, settings)
     else:
         check_target(folder, overwrite, why)
-        made, folder, missing = _solve(given, changed, folder, overwrite, report)
+        made, folder, missing = _solve(given, changed, folder, report)
     say_private(made.problem, made.origin)
     rows = made.channel.numerators
     if len(rows) > 1 and (rows == rows[0]).all():
@@ -122,7 +122,7 @@ def _reuse(folder: Path, report: bool, settings: SolveSettings) -> tuple[Design,
 
 
 def _solve(
-    given: Specification, changed: Mapping[str, Any], folder: Path, overwrite: bool, report: bool
+    given: Specification, changed: Mapping[str, Any], folder: Path, report: bool
 ) -> tuple[Design, Path, ReportError | None]:
     """Make a design and write it; return it with its folder, and the error if only the page is missing."""
     if report:
@@ -131,18 +131,10 @@ def _solve(
         say_note(note)
     with progress() as live:
         made = given.design(**changed, progress=live)
-    folder = _choose_folder(folder, made, overwrite)
+    if made.status is Status.INTERRUPTED and (folder / CERTIFICATE).exists():
+        folder = Path(f"{folder}-interrupted")
+        say_note(f"the existing design is kept; the best channel so far goes to {folder}")
     return made, folder, _save(made, folder, report)
-
-
-def _choose_folder(folder: Path, made: Design, overwrite: bool) -> Path:
-    """Return the folder for a design; an interrupted design does not replace a finished design."""
-    if made.status is not Status.INTERRUPTED or not (folder / CERTIFICATE).exists():
-        return folder
-    folder = Path(f"{folder}-interrupted")
-    check_target(folder, overwrite)
-    say_note(f"the existing design is kept; the best channel so far goes to {folder}")
-    return folder
 
 
 def _save(made: Design, folder: Path, report: bool) -> ReportError | None:
@@ -201,7 +193,6 @@ def _found(made: Design, folder: Path, seconds: float, example: str | None, code
         "certifying": summary.certifying_seconds,
         "in_all": round(seconds, 1),
     }
-    files = [name for name in SET if (folder / name).is_file()]
     facts = {
         "title": problem.title or None,
         "secrets": problem.cost.shape[0],
@@ -209,7 +200,7 @@ def _found(made: Design, folder: Path, seconds: float, example: str | None, code
         **certificate_facts(problem, certificate),
         "solved": [f"{summary.plan or summary.solver} ({summary.status})"],
         "seconds": {name: value for name, value in times.items() if value is not None},
-        "files": [str(folder / name) for name in files],
+        "files": [str(folder / name) for name in SET if (folder / name).is_file()],
         "next": _next(folder, made, example),
     }
     return Found(f"{headline.short} {headline.long}", facts, code)

@@ -9,9 +9,10 @@ import click
 
 from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError
+from mechdesign.cli._arguments import naming_options
 from mechdesign.cli._console import progress, say_note
-from mechdesign.cli._found import Found, command
-from mechdesign.synthesis._folders import SET, check_outputs, require_design
+from mechdesign.cli._found import Found, command, wants_json
+from mechdesign.synthesis._folders import check_folder, check_output, require_design
 from mechdesign.synthesis._result import Design
 from mechdesign.synthesis.formats._format import Exported, Format
 from mechdesign.synthesis.formats._registry import FORMATS, format_of
@@ -23,10 +24,7 @@ _WITH_PRIOR = ("geojson", "json", "mps", "npz")
 
 def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> Format | None:
     """Return the format with a given name, which another package may add."""
-    try:
-        return None if name is None else FORMATS[require_name(name, FORMATS, "format")]
-    except InputError as error:
-        raise click.BadParameter(str(error)) from error
+    return None if name is None else FORMATS[require_name(name, FORMATS, "--format")]
 
 
 @command
@@ -63,18 +61,19 @@ def export(folder: Path, form: Format | None, target: Path | None, classic: bool
     """  # noqa: D301 - click wants the control character; words: ok, because these are lines of commands
     if public:
         return _without_prior(folder, target, form is not None or classic)
-    form = _recognise_format(target) if form is None else form
+    if target is None and wants_json():
+        raise click.UsageError("--json prints facts of a file: name it with -o")
+    if target is None and form is None:
+        raise click.UsageError("name a format with --format, or a file with -o")
+    with naming_options({"path": "--output"}):
+        form = form or format_of(str(target))
     if classic and "classic" not in form.options:
         raise click.UsageError("--classic goes with --format js")
-    if target is not None and target.is_dir():
-        raise click.UsageError(f"{target} is a folder, not a file")
-    check_outputs(target, inputs={f"DIR, {name}": folder / name for name in SET})
+    check_output(target)
     require_design(folder)
     design = Design.load(folder)
-    exported, options = (
-        Exported(design.problem, design.channel, design.certificate),
-        {"classic": True} if classic else {},
-    )
+    exported = Exported(design.problem, design.channel, design.certificate)
+    options = {"classic": True} if classic else {}
     _say_private(design, form)
     if target is not None:
         with progress(f"writing {form.name}"):
@@ -90,30 +89,19 @@ def export(folder: Path, form: Format | None, target: Path | None, classic: bool
     return Found()
 
 
-def _recognise_format(target: Path | None) -> Format:
-    """Return the format that belongs to a file's suffix; raise `click.UsageError` for an unknown suffix."""
-    if target is None:
-        raise click.UsageError("name a format with --format, or a file with -o")
-    try:
-        return format_of(target)
-    except InputError as error:
-        raise click.UsageError(f"{error}; or name a format with --format") from error
-
-
 def _without_prior(folder: Path, target: Path | None, more: bool) -> Found:
     """Write a folder like `folder`, but without its prior."""
     # Imported late, since formats do not need it.
     from mechdesign.model._origin import STANDS_IN
     from mechdesign.report._private import STEPS, tells_steps
     from mechdesign.report._saving import save
-    from mechdesign.synthesis._without_prior import check_public_target
 
     if more:
         raise click.UsageError("--without-prior writes a folder, and cannot be combined with --format or --classic")
     if target is None:
         raise click.UsageError("give --without-prior a folder to write, with -o")
     require_design(folder)
-    check_public_target(target)
+    check_folder(target, (), "a design without its prior")
     design = Design.load(folder)
     save(design, target, report=(folder / "report.html").exists(), prior=False)
     notes = [

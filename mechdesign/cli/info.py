@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from mechdesign.base._version import __version__
-from mechdesign.cli._found import Found, command
+from mechdesign.cli._found import Found, command, wants_json
 from mechdesign.solve import _registry as registry
 
 _PACKAGES = (
@@ -27,7 +27,7 @@ def info(schema: bool) -> Found:
     if schema:
         from mechdesign.specification._grammar import schema as grammar
 
-        return Found(text=json.dumps(grammar(), indent=2) + "\n")
+        return Found(facts=grammar()) if wants_json() else Found(text=json.dumps(grammar(), indent=2) + "\n")
     versions = {"mechdesign": __version__, "Python": platform.python_version()}
     versions |= {name: _version(name) for name in _PACKAGES}
     solvers = [

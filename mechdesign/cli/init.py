@@ -12,7 +12,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.cli._console import progress, say_note
 from mechdesign.cli._found import Found, command
-from mechdesign.synthesis._folders import check_outputs
+from mechdesign.synthesis._folders import check_output
 
 if TYPE_CHECKING:
     from mechdesign.specification._recognise import Found as Recognised
@@ -38,13 +38,12 @@ _KEYS = "delimiter|encoding|missing|time_format"
 @click.option("--delimiter", metavar="CHARACTER", help="The character between columns.")
 @click.option("--encoding", metavar="NAME", help="The encoding of the text, such as gb18030.")
 @click.option("--missing", metavar="SHARE", type=float, help="Share of rows to leave out at most; default 0.05.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing SPEC.toml.")
-def init(data: Path, target: Path | None, cells: int, anchors: bool, overwrite: bool, **asked: Any) -> Found:
+def init(data: Path, target: Path | None, cells: int, anchors: bool, **asked: Any) -> Found:
     """Look at check-ins and write a commented specification, which `mechdesign design` accepts unchanged.
 
     DATA is a table with a header, as text or Parquet, or a folder of GeoLife trajectories (.plt). A comment beside each
-    key says how it was recognised; what cannot be told is asked for by its option. The proposals depend on the data: a
-    box around the densest points, and metric privacy with ε = ln 4 / (longer side of a cell).
+    key says how it was recognised. A fact that the table leaves open needs its option. The proposals depend on the
+    data: a box around the densest points, and metric privacy with ε = ln 4 / (longer side of a cell).
 
     Example: mechdesign init visits.csv -o visits.toml
     """
@@ -52,7 +51,7 @@ def init(data: Path, target: Path | None, cells: int, anchors: bool, overwrite: 
     from mechdesign.specification._proposal import propose, text_of
     from mechdesign.specification._recognise import recognise
 
-    check_outputs(target, inputs={"DATA": data, "--places": asked["places"]}, overwrite=overwrite)
+    check_output(target)
     try:
         with progress(f"reading {data}"):
             found = recognise(data, {name: value for name, value in asked.items() if value is not None})

@@ -24,7 +24,7 @@ from mechdesign.cli._found import Found, Shown, command
 from mechdesign.data.budgets import read_budgets
 from mechdesign.data.matrices import Declared
 from mechdesign.specification.examples import on_disk
-from mechdesign.synthesis._folders import check_outputs
+from mechdesign.synthesis._folders import check_output
 
 if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
@@ -73,7 +73,7 @@ def leakage(
         epsilon = _EXAMPLE_EPSILON if epsilon is None else epsilon
         steps = _EXAMPLE_STEPS if steps is None else steps
     budgets = _budgets(epsilon, steps, budget_file)
-    check_outputs(target, inputs={f"--{name}": file for name, file in files.items()} | {"--budgets": budget_file})
+    check_output(target)
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage import _recursion as recursion
 

@@ -14,7 +14,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import matrix_options, naming_options
 from mechdesign.cli._console import at_least, at_most, number, say_note, spending
-from mechdesign.cli._correlations import losses, warnings_once
+from mechdesign.cli._correlations import correlation_files, losses, warnings_once
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.data.matrices import Declared
 
@@ -26,6 +26,7 @@ _FILE = click.Path(path_type=Path)
 _LITTLE = Fraction(1, 1000)
 # Number of budgets that are shown.
 _STEPS = 40
+_PROMISE = "No value leaks more than α = {}, given all releases of the series."
 
 
 @click.group()
@@ -79,8 +80,12 @@ def _plan_options(function: Callable[..., Found]) -> Callable[..., Found]:
 @click.argument("path", metavar="LEDGER", type=_FILE)
 @click.option("--alpha", metavar="ALPHA", required=True, help="Largest leakage of each value, in nats.")
 @click.option("--chain", "folder", metavar="DIR", type=_FILE, help="Folder of `mechdesign chain`.")
-@click.option("--backward", metavar="B.csv|none", help="Pr(state before | state now), or none if nobody knows it.")
-@click.option("--forward", metavar="F.csv|none", help="Pr(next state | state now), or none if nobody knows it.")
+@click.option(
+    "--backward", metavar="B.csv|none", type=_FILE, help="Pr(state before | state now), or none if nobody knows it."
+)
+@click.option(
+    "--forward", metavar="F.csv|none", type=_FILE, help="Pr(next state | state now), or none if nobody knows it."
+)
 @_plan_options
 @click.option(
     "--history", type=click.Choice(["others", "own"]), required=True,
@@ -91,8 +96,8 @@ def series(
     path: Path,
     alpha: str,
     folder: Path | None,
-    backward: str | None,
-    forward: str | None,
+    backward: Path | None,
+    forward: Path | None,
     steps: int | None,
     kind: str | None,
     budgets: Path | None,
@@ -100,22 +105,20 @@ def series(
     header: Declared,
     index: Declared,
 ) -> Found:
-    """Promise that no value of LEDGER's series leaks more than ALPHA, given all releases and the correlation.
+    """Promise that no value leaks more than ALPHA, given a whole series.
 
-    A series consists of releases about the same people at time steps, such as months. The ledger then judges the total
+    A series consists of releases about the same people at time steps, such as months. LEDGER then judges the total
     budget and the leakage of every step. A series without entries may be given anew.
 
-    Example: mechdesign ledger series l.json --alpha 1 --chain flows --history own
+    Example: mechdesign ledger series l.json --alpha 1 --chain dir --history own
     """
-    if (folder is None) == (backward is None) or (backward is None) != (forward is None):
+    if folder is None and None in (backward, forward):
         raise click.UsageError("give --chain DIR, or both --backward and --forward, each a file or none")
     from mechdesign.leakage.accounting import Ledger
     from mechdesign.specification._table_chains import domain_of
 
-    files = {"backward": backward, "forward": forward}
-    if folder is not None:
-        files = {name: str(folder / f"{name}.csv") for name in files}
-    matrices = {name: None if file in (None, "none") else Path(file) for name, file in files.items()}
+    files = correlation_files(folder, backward, forward)
+    matrices = {name: None if file == Path("none") else file for name, file in files.items()}
     opened, domain = Ledger.existing(path), None if folder is None else domain_of(folder)
     with naming_options({"(alpha|backward|forward|history)": r"--\1", **_plan_name(steps, budgets)}), warnings_once():
         before, after = losses(matrices, header, index)
@@ -136,7 +139,7 @@ def series(
         say_note("the first release determines the values of the series: they must be the states of the chain")
     for sentence in made.assumptions:
         say_note(sentence)
-    return Found(_promise(made), _facts(made))
+    return Found(_PROMISE.format(exact_text(made.alpha)), _facts(made))
 
 
 @command
@@ -144,10 +147,10 @@ def series(
 @click.argument("none", metavar="[none]", required=False, type=click.Choice(["none"]))
 @_plan_options
 def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budgets: Path | None) -> Found:
-    """Replace the plan of LEDGER's series, after the latest step with a release; `none`: each release states its ε.
+    """Replace the plan of LEDGER's series after its latest release.
 
-    A step with a release has nothing left under the new plan. --steps 9 gives 9 more steps, next to each other, the
-    largest equal budget under which no leakage exceeds α.
+    With `none` each release states its ε. A step with a release has nothing left under the new plan. --steps 9 gives 9
+    successive steps the largest equal budget under which no leakage exceeds α.
 
     Example: mechdesign ledger plan status.json --steps 9
     """
@@ -166,7 +169,7 @@ def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budg
             "almost nothing is left of α for these people: plan more steps before the last ones, or a plan without an "
             "end (--plan constant) at the start. Together with a new ledger, they would leak more than α"
         )
-    return Found(_promise(found), facts)
+    return Found(_PROMISE.format(exact_text(found.alpha)), facts)
 
 
 def _plan_name(steps: int | None, budgets: Path | None) -> dict[str, str]:
@@ -185,10 +188,6 @@ def _plan(steps: int | None, kind: str | None, budgets: Path | None) -> object:
     if (kind == "constant") == (steps is not None) and (kind or steps):
         raise click.UsageError("give --steps for equal and allocated budgets, and none for --plan constant")
     return kind if steps is None else (kind or "equal", steps)
-
-
-def _promise(found: LedgerSeries) -> str:
-    return f"No value leaks more than α = {exact_text(found.alpha)}, given all releases of the series."
 
 
 def _facts(found: LedgerSeries) -> dict[str, object]:
@@ -257,7 +256,7 @@ def _cost(entry: Entry) -> Shown:
 @command
 @click.argument("path", metavar="LEDGER", type=_FILE)
 def show(path: Path) -> Found:
-    """Show the spending under each policy, the remaining budget, and the leakages of a series.
+    """Show what is spent and left in LEDGER, and what a series leaks.
 
     Example: mechdesign ledger show status.json
     """
@@ -277,11 +276,11 @@ def show(path: Path) -> Found:
 @click.argument("path", metavar="LEDGER", type=_FILE)
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=_FILE)
 def check(path: Path, folders: tuple[Path, ...]) -> Found:
-    """Check that each release in FOLDER... is entered in LEDGER; the exit code is 1 if a release is not.
+    """Check that LEDGER has the entries of the releases in all folders.
 
-    A release states the numbers of its entries. If an entry is missing, the ledger was replaced by an older copy or by
-    another ledger, and lacks later spending. All folders are checked. If a release states no entry and all stated
-    entries exist, the exit code is 2.
+    A release states the numbers of its entries. If one is missing, the exit code is 1: the ledger was replaced by an
+    older copy or by another ledger, and lacks later spending. If a release states no entry and all stated entries
+    exist, the exit code is 2.
 
     Example: mechdesign ledger check status.json november december
     """

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mechdesign.certify._exact import exact_text
-from mechdesign.cli._arguments import example_option, input_files, read_specification
+from mechdesign.cli._arguments import example_option, read_specification
 from mechdesign.cli._console import number, progress, say_note
 from mechdesign.cli._found import Found, Shown, command
-from mechdesign.synthesis._folders import check_no_input_in, check_writable
+from mechdesign.synthesis._folders import check_folder
 
 if TYPE_CHECKING:
     from mechdesign.graphs._geometry._hull import SensitivityHull
@@ -31,7 +31,7 @@ _MOST_NAMES = 12
 @example_option("policy")
 @click.option(
     "-o", "--output", "directory", metavar="DIR", type=_FILE,
-    help="Write policy.json, policy-edges.csv (the repaired graph, for edges_csv) and policy.svg into a folder.",
+    help="Write policy.json, policy-edges.csv (the repaired graph, for edges_csv) and policy.svg into a new folder.",
 )  # fmt: skip
 def policy(specification: Path | None, example: str | None, directory: Path | None) -> Found:
     """Show which secrets a policy graph exposes, the noise it needs, and edges that would repair it.
@@ -42,8 +42,7 @@ def policy(specification: Path | None, example: str | None, directory: Path | No
     Example: mechdesign policy --example districts -o graph
     """
     if directory is not None:
-        check_writable(directory)
-        check_no_input_in(directory, ("policy.json", "policy-edges.csv", "policy.svg"), input_files(specification))
+        check_folder(directory, (), "a new policy graph")
     given = read_specification(specification, example, "policy")
     problem, asked = given.problem(), given.policy
     assert problem.secrets is not None

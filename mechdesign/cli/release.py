@@ -35,7 +35,7 @@ from mechdesign.cli._console import (
 )
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.specification import examples
-from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_space, check_writable
+from mechdesign.synthesis._folders import ADD_UP, check_folder, check_no_input_in, check_space
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -122,6 +122,7 @@ def release(
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late, so that wrong usage is rejected immediately.
         from mechdesign.leakage._promises import OUTSIDE
+        from mechdesign.leakage.accounting import Ledger
         from mechdesign.specification._traces import require_steps
 
         folders = _Folders(directory, private, channels)
@@ -136,7 +137,10 @@ def release(
             seeded = _show_notes_before(
                 given, seed, (*(f"trace: {note}" for note in steps.notes), *([ADD_UP] if second else []))
             )
-            ledger = None if seeded else _open_ledger(given, ledger_file, directory)
+            ledger = None
+            if not seeded:
+                ledger = given.ledger() if ledger_file is None else Ledger.existing(ledger_file)
+                announce(ledger, directory)
             if ledger is not None and ledger.series is not None and series is False:
                 say_note(OUTSIDE)
             with promising("keeping the steps released so far"), naming_options({"step|series": "--no-series"}):
@@ -146,7 +150,10 @@ def release(
                 )  # fmt: skip
             live(Progress("adding up and drawing", time.perf_counter() - started))
             folders = folders.save(found, states)
-    _show_notes_after(found, given.settings.tolerance)
+    if found.history.counted or found.history.given:
+        say_note(found.history.meaning)
+    if (gap := found.relative_gap) > (tolerance := given.settings.tolerance):
+        say_note(f"at the worst step {describe_gap(gap, tolerance)}")
     if not found.finished:
         say_note(f"stopped after {len(found.releases)} of {len(states)} steps: {folders.public} {_UNFINISHED}")
     facts = {
@@ -173,7 +180,12 @@ class _Folders:
         check_release_target(self.public, overwrite)
         second = holds_release(self.public)
         if self.private is not None:
-            _check_private(self.private, self.public)
+            here, there = self.private.resolve(), self.public.resolve()
+            if here == there or here in there.parents or there in here.parents:
+                problem = "is, contains or is inside the folder that may be published"
+                raise InputError("--truth", problem, value=str(self.private), bound="a separate folder")
+            held = "" if overwrite or not (self.private / PRIVATE[0]).exists() else "true states"
+            check_folder(self.private, PRIVATE, "true states", first=PRIVATE[:1], held=held)
             check_no_input_in(self.private, PRIVATE, inputs)
         return second
 
@@ -233,37 +245,6 @@ def _show_notes_before(given: Specification, seed: int | None, notes: Iterable[s
         if said:
             say_warning(warning, UserWarning, "", 0)
     return seeded
-
-
-def _open_ledger(given: Specification, file: Path | None, directory: Path) -> Ledger | None:
-    """Return the ledger that is charged, from a file or the specification, and show its path."""
-    from mechdesign.leakage.accounting import Ledger
-
-    ledger = given.ledger() if file is None else Ledger.existing(file)
-    if ledger is not None:
-        announce(ledger, directory)
-    return ledger
-
-
-def _show_notes_after(found: ReleasedTrace, tolerance: float) -> None:
-    """Show notes on the data that a release depends on, and on a step with a gap above the tolerance."""
-    if found.history.counted or found.history.given:
-        say_note(found.history.meaning)
-    if (gap := found.relative_gap) > tolerance:
-        say_note(f"at the worst step {describe_gap(gap, tolerance)}")
-
-
-def _check_private(private: Path, public: Path) -> None:
-    """Raise an error if the folder with the true states is inside the public folder, or contains it."""
-    here, there = private.resolve(), public.resolve()
-    if here == there or here in there.parents or there in here.parents:
-        raise InputError(
-            "--truth",
-            "is, contains or is inside the folder that may be published",
-            value=str(private),
-            bound="a separate folder",
-        )
-    check_writable(private)
 
 
 def _find_unused_folder(directory: Path) -> Path:

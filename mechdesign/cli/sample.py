@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -11,14 +11,15 @@ import numpy as np
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.certify._texts import csv_text, escape
-from mechdesign.cli._console import say_note
-from mechdesign.cli._found import Found, command
-from mechdesign.cli._places import at_option, locate_secrets
+from mechdesign.cli._console import progress, say_note
+from mechdesign.cli._found import Found, command, wants_json
+from mechdesign.cli._places import at_option, check_size, locate_secrets
 from mechdesign.data.labels import Names
 from mechdesign.model._answers import Answers, answers
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.synthesis._folders import SET, check_outputs, require_design
+from mechdesign.model._locate import DEGREES
+from mechdesign.synthesis._folders import check_output, require_design
 from mechdesign.synthesis._result import Design
 
 
@@ -26,7 +27,9 @@ from mechdesign.synthesis._result import Design
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--secret", metavar="SECRET", help="The true secret: its label, or its position counted from 0.")
 @at_option
-@click.option("-n", "--size", metavar="N", type=click.IntRange(min=0), help="Number of draws.  [default: 1]")
+@click.option(
+    "-n", "--size", metavar="N", type=click.IntRange(min=0), default=1, show_default=True, help="Number of draws."
+)
 @click.option(
     "--input", "source", metavar="FILE", type=click.Path(path_type=Path),
     help="Draw for each line of a CSV with columns latitude and longitude, or x and y.",
@@ -43,7 +46,7 @@ def sample(
     folder: Path,
     secret: str | None,
     at: tuple[float, float] | None,
-    size: int | None,
+    size: int,
     source: Path | None,
     target: Path | None,
     outside: str,
@@ -58,7 +61,7 @@ def sample(
     copied.
 
     Each draw spends the budget again: k answers for one place spend k times the ε. The largest k is shown, and written
-    nowhere.
+    nowhere. Hence more than 1,000,000 answers are refused, but for longer files.
 
     Example: mechdesign sample city --at 40.75,-73.98
     """
@@ -68,44 +71,41 @@ def sample(
         raise click.UsageError("--outside goes with --at and --input")
     if folder.is_file():
         raise InputError(str(folder), "is a file", bound="a folder that `mechdesign design` wrote")
-    check_outputs(target, inputs={"--input": source} | {f"DIR, {name}": folder / name for name in SET})
-    rows = domain = None
-    draws = 1 if size is None else size
+    check_output(target)
     require_design(folder)
-    if secret is not None:
-        channel = Channel.load(folder)
-        labels = channel.secrets or [str(index) for index in range(len(channel.numerators))]
-        drawn, most = channel.sample(Names.of(labels).find_text(secret, "--secret"), draws), draws
-        found = answers(channel, None, drawn)
-    else:
-        design = Design.load(folder)
-        domain, channel = design.problem.observables, design.channel
-        secrets, most = locate_secrets(design.problem.secrets, at, source, outside == "nearest", draws)
-        rows = np.repeat(np.arange(len(secrets) // max(draws, 1)), draws)
-        found = answers(channel, domain, channel.sample(secrets))
+    check_size(size)
+    with progress("drawing answers"):
+        if secret is not None:
+            channel, domain = Channel.load(folder), None
+            labels = channel.secrets or [str(index) for index in range(len(channel.numerators))]
+            secrets, most = np.repeat(Names.of(labels).find_text(secret, f"--secret {secret}"), size), size
+        else:
+            design = Design.load(folder)
+            channel, domain = design.channel, design.problem.observables
+            secrets, most = locate_secrets(design.problem.secrets, at, source, outside == "nearest", size)
+        drawn = _columns(answers(channel, domain, channel.sample(secrets)), domain)
+        if source is not None:
+            drawn = {"row": (np.arange(len(secrets)) // max(size, 1)).tolist()} | drawn
     if most > 1:
         # The frequency of places in a file is private: show it on the console only.
         also = "; keep this number as private as the places" if source is not None else ""
         say_note(f"up to {most} answers for one place: {most} times the ε{also}")
-    if target is None:
-        # Labels are escaped on a screen, but not in a file.
-        found = replace(found, label=np.array([escape(label) for label in found.label.tolist()]))
-        if source is None:
-            places = None if found.place is None else [",".join(map(repr, place)) for place in found.place.tolist()]
-            return Found(text="".join(f"{each}\n" for each in places or found.label.tolist()))
-    text = _table(found, domain, rows if source is not None else None)
-    if target is None:
-        return Found(text=text)
-    write_output(target, [text.encode()])
-    return Found(facts={"file": target, "answers": len(found.index)})
+    rows = list(zip(*drawn.values(), strict=True))
+    if target is not None:
+        write_output(target, [csv_text([list(drawn), *rows]).encode()])
+        return Found(facts={"file": target, "answers": len(rows)})
+    if wants_json():
+        return Found(facts={"answers": [dict(zip(drawn, row, strict=True)) for row in rows]})
+    if source is not None:
+        return Found(text=csv_text([list(drawn), *rows]))
+    # An index and a label, and the coordinates if there are any.
+    lines = (escape(label) if not place else ",".join(map(repr, place)) for _, label, *place in rows)
+    return Found(text="".join(f"{line}\n" for line in lines))
 
 
-def _table(found: Answers, domain: Domain | None, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]] | None) -> str:
-    axes = () if domain is None or found.place is None else domain.axes
-    head = [*(() if rows is None else ("row",)), "observable_index", "observable", *axes]
-    columns = [found.index.tolist(), found.label.tolist()]
-    if rows is not None:
-        columns.insert(0, rows.tolist())
-    if axes and found.place is not None:
-        columns += found.place.T.tolist()
-    return csv_text([head, *zip(*columns, strict=True)])
+def _columns(drawn: Answers, domain: Domain | None) -> dict[str, list[Any]]:
+    """Return answers as columns by their names."""
+    columns = {"observable_index": drawn.index.tolist(), "observable": drawn.label.tolist()}
+    if domain is None or drawn.place is None or drawn.place.shape[1] != len(DEGREES):
+        return columns
+    return columns | dict(zip(domain.axes, drawn.place.T.tolist(), strict=True))

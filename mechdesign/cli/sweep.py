@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from mechdesign.base._deadline import promising
+from mechdesign.base._deadline import Progress, promising
 from mechdesign.cli._arguments import naming_options
-from mechdesign.cli._console import at_least, at_most, errors, say_note
+from mechdesign.cli._console import at_least, at_most, progress, say_note
 from mechdesign.cli._found import Found, Shown, command
 
 _OPTIONS = {name: f"--{name}" for name in ("jobs", "dask", "part")}
@@ -51,9 +49,13 @@ def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, 
     from mechdesign.runs import sweep
 
     asked, started = sweep.read(specification), time.perf_counter()
-    with naming_options(_OPTIONS), _progress() as say, promising("keeping the designs that are finished"):
+    with naming_options(_OPTIONS), progress("checking") as live, promising("keeping the designs that are finished"):
+
+        def tell(done: int, total: int) -> None:
+            live(Progress(f"{min(done + 1, total)} of {total}: designing", 0.0))
+
         try:
-            rows = sweep.run(asked, folder, jobs=jobs, dask=dask, part=part, retry=retry, progress=say)
+            rows = sweep.run(asked, folder, jobs=jobs, dask=dask, part=part, retry=retry, progress=tell)
         except KeyboardInterrupt:
             say_note("the same command makes the missing designs")
             raise
@@ -85,24 +87,3 @@ def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, 
 
 def _round(name: str, value: object) -> object:
     return Shown(value, _ROUNDED[name](value)) if isinstance(value, float) else value
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show the number of finished points and the time left on standard error."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # The speed is that of the whole call, because one design may take an hour.
-    with Progress(*columns, console=errors(), transient=True, speed_estimate_period=1e6) as bar:
-        task = bar.add_task("checking the points", total=None)
-
-        def say(done: int, total: int) -> None:
-            nonlocal task
-            if bar.tasks[0].total is None:
-                # A new task does not count what earlier calls have done as its speed.
-                bar.remove_task(task)
-                task = bar.add_task("designs", total=total, completed=done)
-            bar.update(task, completed=done)
-
-        yield say

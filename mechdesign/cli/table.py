@@ -98,7 +98,7 @@ def table(
     Publish one release of a table: each further one adds its budget, even if it replaces files with --overwrite. If the
     ledger has a series, --step states the time step, and epsilon = "planned" is what its plan leaves.
 
-    Example: mechdesign table status.toml november.csv --step 2026-11 -o november
+    Example: mechdesign table status.toml may.csv --step 2026-05 -o may
     """
     started = time.perf_counter()
     if (gap and step is None) or (series is False and step is not None):

@@ -35,13 +35,13 @@ def verify(folder: Path) -> Found:
         with progress("verifying in exact arithmetic"):
             found = inspect(folder)
             verified = prove(found)
+        return _found(folder, found, verified)
     except UnverifiedError as error:
         raise type(error)(f"{folder} was not verified: {error.reason}") from error
     except CertificateError as error:
         labels = [] if found is None else found.arrays.get("secrets", np.array([])).tolist()
         said = f"{folder} does not verify: {error.reason}{_describe_pair(labels, error.pair)}"
         return Found(said, {"holds": False, "reason": error.reason, "pair": error.pair}, 1)
-    return _found(folder, found, verified)
 
 
 def _found(folder: Path, found: Bundle, verified: Verified) -> Found:

@@ -8,13 +8,14 @@ much as the optimal channel, if it gives only permitted answers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_floats
+from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import Labels
 from mechdesign.graphs._builders import union
@@ -96,8 +97,7 @@ def problem(
     )
     everyone = domain if isinstance(domain, Domain) else Domain.from_points(domain)
     check_graph(graph, everyone.size)
-    if within not in ("component", "map"):
-        raise InputError("within", "is not known", value=within, bound='"component" or "map"')
+    require_name(within, get_args(Within), "within")
     nodes = np.array(sorted(graph), dtype=np.int64)
     secrets = everyone.part(nodes)
     permitted = secrets if within == "component" else everyone
@@ -171,8 +171,7 @@ def _join_isolated(
     nodes: Integers,
 ) -> nx.Graph:
     """Return the graph on the nodes 0, 1, … with added edges that prevent the exact release of isolated nodes."""
-    if isolated not in ("refuse", "hull", "repair", "release"):
-        raise InputError("isolated", "is not known", value=isolated, bound='"refuse", "hull", "repair" or "release"')
+    require_name(isolated, get_args(Isolated), "isolated")
 
     def find_isolated(policy: nx.Graph) -> Integers:
         labels = _label_tied([*requirements, GraphPrivacy(epsilon, policy)], len(nodes))

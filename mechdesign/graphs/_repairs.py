@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Flags, Floats, Integers, as_indices
+from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError
 from mechdesign.graphs._constraints import components, membership
 from mechdesign.graphs._exposure import hull_between, hulls_between
@@ -213,10 +214,8 @@ def repair(
     """
     places = as_points(points)
     check_graph(graph, len(places))
-    if method not in get_args(Method):
-        raise InputError("method", "is unknown", value=method, bound=f"one of {', '.join(get_args(Method))}")
-    if hull not in ("graph", "component"):
-        raise InputError("hull", "is unknown", value=hull, bound='"graph" or "component"')
+    require_name(method, get_args(Method), "method")
+    require_name(hull, ("graph", "component"), "hull")
     everyone = np.array(sorted(graph), dtype=np.int64)
     if len(everyone) == 1:
         raise InputError(

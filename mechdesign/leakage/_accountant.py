@@ -10,7 +10,8 @@ import numpy as np
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats
-from mechdesign.base._errors import BudgetWarning, InputError, LeakageExceededError, LedgerError
+from mechdesign.base._check import require_name
+from mechdesign.base._errors import BudgetWarning, LeakageExceededError, LedgerError
 from mechdesign.base._locks import ProcessLock
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal
@@ -73,9 +74,7 @@ class Accountant:
         forward: Correlation = None,
         on_excess: str = "refuse",
     ) -> None:
-        if on_excess not in ("refuse", "warn"):
-            raise InputError("on_excess", "is not known", value=on_excess, bound='"refuse" or "warn"')
-        self._alpha, self._on_excess = as_target(alpha), on_excess
+        self._alpha, self._on_excess = as_target(alpha), require_name(on_excess, ("refuse", "warn"), "on_excess")
         before, after = functions_of_both(backward, forward)
         self._series = Series(as_decimal(self._alpha), tuple(before), tuple(after), "others")
         # A forward loss that is the identity needs no steps.

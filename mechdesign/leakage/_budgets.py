@@ -80,7 +80,7 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
     before, after = functions_of_both(backward, forward)
     back_identity, ahead_identity = _identity(before), _identity(after)
     if steps > 2 and (back_identity or ahead_identity):
-        _warn_of_zero(f"in the {steps - 2} releases between the first and the last", before, after)
+        _warn_of_zero("between the first and the last release", before, after)
     elif steps == 2 and back_identity != ahead_identity:
         _warn_of_zero("at one of the two releases", before, after)
     return np.array(allocated(alpha, steps, before, after))

@@ -25,7 +25,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, read_only
-from mechdesign.base._check import as_truth, rename_path, require_kind
+from mechdesign.base._check import as_truth, rename_path, require_kind, require_name
 from mechdesign.base._errors import InfeasibleError, InputError, SolverError, UnboundedError
 from mechdesign.leakage._row_pair import LARGEST_ALPHA, row_pair_program
 from mechdesign.leakage._transitions import as_alphas, as_transition, distinct_rows
@@ -123,8 +123,7 @@ def loss_by_programs(
     """
     rows, numbers = _as_rows(P)
     values = _as_bounded_alphas(alphas)
-    if method not in get_args(Method):
-        raise InputError("method", "is not known", value=method, bound='"charnes-cooper" or "dinkelbach"')
+    require_name(method, get_args(Method), "method")
     if not isinstance(solver, str):
         raise InputError("solver", "is not the name of a solver", value=solver, bound='a name such as "highs"')
     found, prune = find(solver), as_truth(prune, "prune")

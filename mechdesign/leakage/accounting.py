@@ -125,12 +125,11 @@ the budget of a ledger is a promise, and does not grow
             self._read(adopt=epsilon is None and rho is None)
 
     @classmethod
-    def existing(cls, path: str | PathLike[str], wait: float = WAIT_S) -> Ledger:
+    def existing(cls, path: str | PathLike[str]) -> Ledger:
         """Open an existing ledger; its file determines the budget.
 
         Args:
             path: The file of the ledger.
-            wait: Longest time in seconds to wait for another process that uses the file.
 
         Returns:
             The ledger.
@@ -140,7 +139,7 @@ the budget of a ledger is a promise, and does not grow
         """
         if not exists(file := file_of(path)):
             raise LedgerError(f"{file} does not exist. Begin a ledger with: mechdesign ledger new {file} --epsilon 3")
-        return cls(path=path, wait=wait)
+        return cls(path=path)
 
     def __copy__(self) -> Ledger:
         return self if self._path is None else _reopen(self._contents, self._path, self._wait)
@@ -737,7 +736,6 @@ def begin_ledger(
     rho: Any = None,
     *,
     again: bool = False,
-    wait: float = WAIT_S,
 ) -> Ledger:
     """Create an empty ledger and its lock.
 
@@ -750,7 +748,6 @@ def begin_ledger(
         rho: Budget in ρ, or None.
         again: Create the ledger even if the lock of an earlier ledger exists. The new ledger does not contain earlier
             charges.
-        wait: Longest time in seconds to wait for another process.
 
     Returns:
         The ledger, opened by its path.
@@ -765,23 +762,27 @@ def begin_ledger(
     ...     begin_ledger(f"{folder}/ledger.json", epsilon=3)
     Ledger(epsilon=3, 0 entries)
     """
-    ledger = Ledger(epsilon, rho=rho, wait=wait)
+    ledger = Ledger(epsilon, rho=rho)
     where = file_of(path)
     require_folder(where)
+    _require_new(where)
     lock = lock_file_of(where)
     stood = exists(lock)
-    with hold_lock(where, wait):
-        if exists(where):
-            raise LedgerError(
-                f"{where} exists already; nothing was changed. Choose another name, or move it away first"
-            )
+    with hold_lock(where):
+        _require_new(where)
         if stood and not again:
             raise LedgerError(
                 f"the lock of an earlier ledger ({lock}) still exists, and earlier charges would be forgotten. "
                 "Restore the ledger, or insist: --again (again=True)"
             )
         write_ledger(where, ledger._contents)
-    return Ledger(path=where, wait=wait)
+    return Ledger(path=where)
+
+
+def _require_new(path: Path) -> None:
+    """Raise `LedgerError` if a file exists; asked before a lock is made beside it, and again under the lock."""
+    if exists(path):
+        raise LedgerError(f"{path} exists already; nothing was changed. Choose another name, or move it away first")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_nonnegative, require
-from mechdesign.base._check import as_integer, as_list, as_truth
+from mechdesign.base._check import as_integer, as_list, as_truth, require_name
 from mechdesign.base._display import card
 from mechdesign.base._errors import InputError, MetricWarning
 from mechdesign.base._names import Labels, Named, labels_of, opened, unless_numbers
@@ -379,8 +379,7 @@ def audit(
     rows = exact_rows(given, as_truth(weights, "weights"))
     n, m = rows.floats.shape
     bound, errors, requirement = _make_bound(n, distance, graph, labels)
-    if objective not in OBJECTIVES:
-        raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
+    require_name(objective, OBJECTIVES, "objective")
     if secrets is not None and secrets.size != n:
         raise InputError("secrets", "has the wrong size", value=secrets.size, bound=f"{n} secrets")
     believed = _prior(prior, n, labels)

@@ -20,7 +20,7 @@ from mechdesign.mechanisms._finite import exponential_rows
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import answers, attack_measure
+from mechdesign.model._problem_words import attack_measure
 from mechdesign.model.distances import euclidean
 
 NO_INFORMATION = "no information: always the same answer"
@@ -141,7 +141,7 @@ def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
     """Yield the names and numerators of the channels without forbidden answers."""
     bound = combine_bounds(problem)
     if bound is not None:
-        places, sites = problem.secrets, answers(problem)
+        places, sites = problem.secrets, problem.observables
         if (rate := _planar_rate(problem, bound)) is not None:
             assert places is not None
             assert sites is not None
@@ -202,7 +202,7 @@ def _planar_rate(problem: Problem, bound: Floats) -> float | None:
 
     It is the ε between all points, or the largest ε for which ε times the distance is at most each bound.
     """
-    places, sites = problem.secrets, answers(problem)
+    places, sites = problem.secrets, problem.observables
     if places is None or sites is None or places.points.shape[1] != 2 or sites.points.shape[1] != 2:
         return None
     if places.unit != sites.unit or len(np.unique(sites.points, axis=0)) != sites.size:

@@ -146,14 +146,21 @@ def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:
     else:
         sums = tuple(sum((Fraction(value) for value in row if value > 0), Fraction(0)) for row in given.tolist())
     for secret, total in enumerate(sums):
+        wrong = not weights and abs(total - 1) > SUM_TOLERANCE
+        if (total == 0 or wrong) and (least := min(row := given[secret].tolist())) < -SUM_TOLERANCE:
+            raise InputError(
+                f"matrix[{secret},{row.index(least)}]",
+                "is negative",
+                value=Shown(f"{float(least):.6g}"),
+                bound="a probability",
+                remedy="apply exp to logarithms",
+            )
         if total == 0:
             remedy = "give the probabilities of this secret, or remove the secret"
-            if negative:
-                remedy = "give probabilities; apply exp to logarithms"
             raise InputError(
                 f"matrix[{secret}]", "has no positive entry", bound="a row of probabilities", remedy=remedy
             )
-        if not weights and abs(total - 1) > SUM_TOLERANCE:
+        if wrong:
             raise InputError(
                 f"matrix[{secret}]",
                 "does not sum to 1",
@@ -171,7 +178,7 @@ def _suggest_remedy(floats: Floats, total: Fraction) -> str:
         return "Transpose the matrix if its columns are secrets: each column sums to 1"
     if abs(total - 100) <= 100 * SUM_TOLERANCE:
         return "Divide percentages by 100"
-    return "Divide each row by its sum, or declare the entries as weights (weights=True, --weights)"
+    return "Divide each row by its sum, or declare the entries as weights (weights=True)"
 
 
 def _as_matrix(matrix: ArrayLike) -> NDArray[Any]:

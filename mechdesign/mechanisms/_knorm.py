@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._check import as_generator, as_integer
+from mechdesign.base._check import as_generator, as_integer, require_name
 from mechdesign.base._errors import InputError
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._exact import exact, exact_text
@@ -91,8 +91,7 @@ class KNormMechanism(Mechanism):
             raise InputError("epsilon", "is out of range", value=epsilon, bound="positive, from 1e-100 to 1e100")
         places = as_points(points)
         check_graph(graph, len(places))
-        if hull not in ("component", "graph"):
-            raise InputError("hull", "is not known", value=hull, bound='"component" or "graph"')
+        require_name(hull, ("component", "graph"), "hull")
         nodes = np.array(sorted(graph), dtype=np.int64)
         if isinstance(points, Domain):
             labels = tuple(points.labels[node] for node in nodes.tolist())

@@ -193,8 +193,9 @@ class Channel:
         path = as_path(path, "path")
         place = Path(path)
         if place.is_dir():
-            found = bundle.read(place)
-            return cls.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
+            with bundle.naming(place):
+                found = bundle.read(place)
+                return cls.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
         if place.is_file() and place.suffix in (".json", ".csv", ".html", ".toml"):
             raise InputError(
                 "path", "is not a channel", value=place.name, bound="channel.npz, or the folder of a design"

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats, Integers, as_floats
-from mechdesign.base._check import as_integer, as_number, as_positive
+from mechdesign.base._check import as_integer, as_number, as_positive, require_name
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import named
 from mechdesign.certify._exact import exact
@@ -303,7 +303,7 @@ def locate(
     >>> locate(area, (np.array([2.5]), np.array([1.5])))[0].tolist()
     [6]
     """
-    _check_outside(outside)
+    require_name(outside, get_args(Outside), "outside")
     limit = math.inf
     if reach is not None or (area.is_scattered and (outside == "refuse" or area.reach is not None)):
         limit = area.limit(reach)
@@ -320,7 +320,7 @@ def locate(
 def count_outside(area: Area, places: Borders, outside: Outside = "refuse") -> int:
     """Return the number of places beyond the rectangle of anchors; raise `InputError` if `outside` refuses them."""
     assert area.corners is not None
-    _check_outside(outside)
+    require_name(outside, get_args(Outside), "outside")
     flat = area.turn(np.stack([side.reshape(-1) for side in places]))
     return _count_missed(~_within(flat, area.corners), flat, places[0].shape, area, math.inf, outside)
 
@@ -333,12 +333,6 @@ def _count_missed(
         path = f"place[{index}]" if shape else "place"
         raise _refusal(flat[:, index].tolist(), path, int(missed.sum()), area, limit)
     return int(missed.sum())
-
-
-def _check_outside(outside: object) -> None:
-    """Raise `InputError` for a value that is not an `Outside`."""
-    if outside not in get_args(Outside):
-        raise InputError("outside", "is not known", value=outside, bound=" or ".join(get_args(Outside)))
 
 
 def _within(flat: Floats, borders: Borders) -> Flags:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from mechdesign.base._arrays import Floats, Integers, as_distribution, as_floats, as_indices, require
+from mechdesign.base._arrays import Floats, Integers, as_distribution, as_floats, require
 from mechdesign.base._check import LARGEST_COUNT, as_generator, as_integer, as_smoothing, rename_path
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import Labels, Named, Names, order_of, settled, unless_numbers
@@ -108,28 +108,8 @@ class Prior:
         return cls(smoothed / total, names=given.rows)
 
     @classmethod
-    def from_cells(cls, cells: ArrayLike, n: int, smoothing: float = 0.0) -> Prior:
-        """Return the relative frequencies of the secrets in a sequence as a prior.
-
-        Without smoothing, a secret that never occurs gets probability zero: see `zeros`.
-
-        Args:
-            cells: Observed secrets, integers from 0 to n − 1, (k,).
-            n: The number of secrets, at least 1.
-            smoothing: The number >= 0 added to each count.
-
-        Returns:
-            The prior.
-
-        >>> Prior.from_cells([0, 2, 2, 2], n=3).probabilities.tolist()
-        [0.25, 0.0, 0.75]
-        """
-        n = as_integer(n, "n", 1)
-        return cls.from_counts(np.bincount(as_indices(cells, "cells", n), minlength=n), smoothing)
-
-    @classmethod
     def bootstrap(
-        cls, counts: ArrayLike, samples: int, rng: np.random.Generator | int | None = None, smoothing: float = 0.0
+        cls, counts: ArrayLike, samples: int, rng: np.random.Generator | int | None = None
     ) -> tuple[Prior, ...]:
         """Return priors from bootstrap samples, which have the size of the data and are drawn with replacement.
 
@@ -140,7 +120,6 @@ class Prior:
             counts: Whole numbers >= 0, (n,), such as the number of visits to each place.
             samples: The number of priors, at least 1.
             rng: A NumPy generator or a seed.
-            smoothing: The number >= 0 added to each count of a sample.
 
         Returns:
             One prior for each sample.
@@ -155,7 +134,7 @@ class Prior:
         shares = cls.from_counts(array).probabilities
         generator, size = as_generator(rng), int(array.sum())
         drawn = generator.multinomial(size, shares / shares.sum(), size=as_integer(samples, "samples", 1))
-        return tuple(cls.from_counts(Named(each, given.rows), smoothing) for each in drawn)
+        return tuple(cls.from_counts(Named(each, given.rows)) for each in drawn)
 
 
 def as_prior(

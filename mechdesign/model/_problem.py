@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arrays import Floats, Integers, as_floats, require
-from mechdesign.base._check import as_list, require_kind
+from mechdesign.base._check import as_list, require_kind, require_name
 from mechdesign.base._errors import InfeasibleError, InputError, InputWarning
 from mechdesign.base._names import Labels, Named, Names, labels_of, opened, require_one_index, unless_numbers
 from mechdesign.base._values import ReadOnlyMapping, cached_property
@@ -21,7 +21,6 @@ from mechdesign.certify._costs import distortion
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import nearest
 from mechdesign.certify._stated import Stated
-from mechdesign.model import distances
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._claims import Claims
 from mechdesign.model._components import label_disclosed_sets, propagate_forbidden
@@ -29,12 +28,11 @@ from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior, as_prior
 from mechdesign.model._requirements._requirement import Requirement, as_requirements
+from mechdesign.model._words import recognise_distance
 
 if TYPE_CHECKING:
     import networkx as nx
 
-# Largest relative difference between a user's distances and the distances of this library, which are rounded down.
-_DISTANCE_TOLERANCE = 1e-9
 
 OBJECTIVES = ("expected", "worst")
 _FACTS = ("edges_added", "isolated", "within")
@@ -112,8 +110,7 @@ class Problem:
             raise InputError(
                 f"cost[{int(barred.argmax())}]", "forbids every answer", bound="finite for at least one answer"
             )
-        if objective not in OBJECTIVES:
-            raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
+        require_name(objective, OBJECTIVES, "objective")
         required = as_requirements(requirements, n, labels=labels)
         _check_domain(secrets, "secrets", n)
         if observables is None and costs.shape[1] == n and bool((costs.diagonal() == costs.min(axis=1)).all()):
@@ -215,7 +212,7 @@ class Problem:
     @cached_property
     def graphs(self) -> Mapping[int, nx.Graph]:
         """The policy graphs of graph privacy, by the indices of these requirements."""
-        found = ((place, each.policy_graph) for place, each in enumerate(self.requirements))
+        found = ((place, each.graph) for place, each in enumerate(self.requirements))
         return ReadOnlyMapping({place: graph for place, graph in found if graph is not None})
 
     @cached_property
@@ -329,26 +326,13 @@ def _check_reachable(
         if len(floors) > 1:
             whose = f"all {len(floors)} priors of this requirement (prior[{least}] allows the least error)"
         remedy = "Lower the minimum, or use a flatter prior" + ("" if sets == 1 else ", or forbid fewer answers")
-        unit = _unit(floor.error, secrets)
+        unit = recognise_distance(floor.error, secrets, secrets).unit
+        unit = f" {unit}" if unit else ""
         raise InfeasibleError(
             f"no channel keeps the adversary's expected error at {nearest(floor.minimum):.12g}{unit} under "
             f"{whose}; the largest possible error, releasing {releasing}, is {nearest(largest):.12g}{unit}. {remedy}",
             path,
         )
-
-
-def _unit(error: Floats, secrets: Domain | None) -> str:
-    """Return a space and the unit of a matrix of distances between secrets, or an empty text if the unit is unknown."""
-    if secrets is None or error.shape != (secrets.size, secrets.size):
-        return ""
-    known = [(each, secrets.unit) for each in (distances.euclidean, distances.manhattan, distances.chebyshev)]
-    found = known if secrets.points.shape[1] else []
-    found += [(distances.haversine, "km")] if secrets.coordinates is not None else []
-    alike = (
-        unit for measure, unit in found if np.allclose(error, measure(secrets), rtol=_DISTANCE_TOLERANCE, atol=0.0)
-    )
-    unit = next(alike, "")
-    return f" {unit}" if unit else ""
 
 
 def _check_beliefs(path: str, floors: Sequence[Floor], prior: Floats) -> None:

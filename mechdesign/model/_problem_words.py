@@ -5,25 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from mechdesign.model import distances
-from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.model._words import PLANE_DISTANCE, Measure, Words, clip, recognise_measure
 
 
-def answers(problem: Problem) -> Domain | None:
-    """Return the domain of the observables, or the domain of the secrets if the true answer always costs least."""
-    if problem.observables is not None or problem.secrets is None:
-        return problem.observables
-    square = problem.cost.shape[0] == problem.cost.shape[1]
-    if square and (np.diagonal(problem.cost) == problem.cost.min(axis=1)).all():
-        return problem.secrets
-    return None
-
-
 def cost_measure(problem: Problem) -> Measure:
     """Return the name and unit of the costs of permitted answers."""
-    return recognise_measure(problem.cost, problem.secrets, answers(problem), np.isfinite(problem.cost))
+    return recognise_measure(problem.cost, problem.secrets, problem.observables, np.isfinite(problem.cost))
 
 
 def attack_measure(problem: Problem) -> Measure:
@@ -43,11 +32,6 @@ def attack_measure(problem: Problem) -> Measure:
             return Measure(distances.euclidean(secrets), PLANE_DISTANCE, clip(secrets.unit))
         return Measure(distances.haversine(secrets), "great-circle distance", "km")
     return Measure(distances.hamming(len(problem.prior)), "Hamming distance")
-
-
-def requirement_name(problem: Problem, requirement: Requirement) -> str:
-    """Return the name of a requirement with its parameters, and with its distance if the library knows the distance."""
-    return requirement.title(Words(problem.secrets))
 
 
 def claim_names(problem: Problem) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from fractions import Fraction
 
 import numpy as np
 
@@ -189,22 +188,6 @@ def recognise_measure(
         return found
     unit = roots.unit if roots.unit.isalpha() or not roots.unit else f"({roots.unit})"
     return Measure(matrix, f"squared {roots.name}", f"{unit}²" if unit else "", roots.unit)
-
-
-def decimal(number: Fraction | str) -> str:
-    """Write an exact number as a decimal if the decimal is exact and short, otherwise as a fraction.
-
-    >>> decimal(Fraction(3, 5)), decimal("1/3"), decimal("12")
-    ('0.6', '1/3', '12')
-    """
-    value = Fraction(number)
-    for digits in range(19):
-        scaled = value * 10**digits
-        if scaled.denominator == 1:
-            whole, part = divmod(abs(scaled.numerator), 10**digits)
-            text = f"{whole}.{part:0{digits}d}" if digits else str(whole)
-            return f"−{text}" if value < 0 else text
-    return str(value)
 
 
 def plain(text: str) -> str:

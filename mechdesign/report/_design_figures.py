@@ -72,11 +72,10 @@ def answers(design: Design, count: int = 6) -> Figure:
     """
     require_kind(design, Design, "design", "a Design")
     count = as_integer(count, "count", 1)
-    from mechdesign.model._problem_words import answers
     from mechdesign.report._channel_figures import outputs_picture
 
     problem = design.problem
-    return outputs_picture(design.channel.matrix, problem.prior, problem.secrets, answers(problem), count)
+    return outputs_picture(design.channel.matrix, problem.prior, problem.secrets, problem.observables, count)
 
 
 @in_own_arithmetic

@@ -21,8 +21,8 @@ from mechdesign.model._components import label_tied_secrets
 from mechdesign.model._disclosure import describe_disclosure
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import answers, attack_measure, claim_names, cost_measure
-from mechdesign.model._words import Measure, decimal, format_bound, percent, plain, power, short
+from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
+from mechdesign.model._words import Measure, format_bound, percent, plain, power, short
 from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _graph_figures as policy
 from mechdesign.report._channel_figures import most_likely, secret_title
@@ -153,7 +153,7 @@ def _requirements(problem: Problem, certificate: Certificate) -> Iterator[tuple[
         least, symbol = checked.at_least, checked.symbol
         yield (
             name,
-            f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
+            f"{'at least' if least else f'{symbol} at most'} {checked.nominal}",
             f"{symbol if least else f'{symbol} ='} {write_achieved(checked)}",
             "holds" if checked.holds else Strong("does not hold"),
         )
@@ -216,7 +216,7 @@ def _pictures(
     compared: Sequence[Baseline],
 ) -> dict[str, object]:
     """Return the figures of a page, and the data of its maps for the script."""
-    prior, secrets, domain = problem.prior, problem.secrets, answers(problem)
+    prior, secrets, domain = problem.prior, problem.secrets, problem.observables
     measured = attack_measure(problem)
     errors = attack.optimal(channel, prior, measured.matrix).per_secret
     n, m = channel.numerators.shape

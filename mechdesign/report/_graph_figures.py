@@ -304,10 +304,6 @@ def picture(domain: Domain, found: Overview) -> Figure:
 def write_overview(folder: Path, domain: Domain, found: Overview, facts: dict[str, Any], drawn: Figure | None) -> None:
     """Write the facts, the edges of the repaired graph and the figure, if any, into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    # The file of facts is deleted first and written last: if it exists, the other files are from the same run. The
-    # edges, which a specification may name, are replaced atomically.
-    for name in (FACTS, PICTURE):
-        (folder / name).unlink(missing_ok=True)
     graph = found.graph
     if found.geometry is not None and found.geometry.repair is not None:
         graph = found.geometry.repair.graph

@@ -16,7 +16,7 @@ from mechdesign.model._channel import Channel
 from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import claim_names
-from mechdesign.model._words import decimal, format_bound
+from mechdesign.model._words import format_bound
 from mechdesign.report._private import private
 from mechdesign.report._proved import count_bounded_pairs
 from mechdesign.tables._release import Description
@@ -78,11 +78,11 @@ def _list_parameters(problem: Problem, certificate: Certificate) -> str:
     said: list[str] = []
     for name, checked in zip(claim_names(problem), certificate.requirements, strict=True):
         if checked.at_least:
-            said.append(f"{name}: no ε, but an expected error of at least {decimal(checked.nominal)}")
+            said.append(f"{name}: no ε, but an expected error of at least {checked.nominal}")
         else:
             tight = format_bound(checked.realised, up=True)
             verdict = f"tight value {tight}" if checked.holds else f"not met, tight value {tight}"
-            said.append(f"{name}: {checked.symbol} = {decimal(checked.nominal)} ({verdict}), δ = 0")
+            said.append(f"{name}: {checked.symbol} = {checked.nominal} ({verdict}), δ = 0")
     return _join(said) or "none: nothing was required"
 
 

@@ -17,7 +17,7 @@ from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._origin import STANDS_IN
 from mechdesign.model._problem_words import cost_measure
-from mechdesign.model._words import Measure, decimal, format_bound, power, recognise_measure, short
+from mechdesign.model._words import Measure, format_bound, power, recognise_measure, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,9 +90,8 @@ def write_achieved(checked: Checked) -> str:
     if not (checked.holds and math.isfinite(checked.realised)):
         return shown
     required = Fraction(checked.nominal)
-    return (
-        decimal(required) if (Fraction(shown) < required) == checked.at_least and Fraction(shown) != required else shown
-    )
+    denies = (Fraction(shown) < required) == checked.at_least and Fraction(shown) != required
+    return checked.nominal if denies else shown
 
 
 def design_headline(problem: Problem, certificate: Certificate, origin: Origin | None = None) -> Headline:
@@ -173,7 +172,7 @@ def audit_headline(found: Audit, stated: object = None, optimum: bool = False) -
     if stated is None:
         short = f"{tight[0].upper()}{tight[1:]}."
     else:
-        short = f"ε = {decimal(exact(stated))} {'holds' if good else 'does not hold'}: {tight}."
+        short = f"ε = {exact_text(exact(stated))} {'holds' if good else 'does not hold'}: {tight}."
     parts = [_describe_worst(found, stated)]
     if optimum and found.cost and found.optimum is not None:
         unit = _cost_unit(found)
@@ -199,7 +198,7 @@ def _describe_worst(found: Audit, stated: object) -> str:
     if stated is None or weight is None or found.holds(stated) or weight == 0:
         return f"{said}."
     allowed = math.exp(min(float(exact(stated)) * weight, _MOST_EXPONENT))
-    return f"{said}; ε = {decimal(exact(stated))} allows {_ratio(allowed)} times."
+    return f"{said}; ε = {exact_text(exact(stated))} allows {_ratio(allowed)} times."
 
 
 def _ratio(value: float) -> str:
@@ -333,9 +332,10 @@ def describe_errors(release: Release) -> str:
     least, largest = float(errors.min(initial=math.inf)), float(errors.max(initial=0.0))
     if not largest:
         return ""
-    if least == largest:
-        return write_count(largest)
-    return f"{write_count(least)} to {write_count(largest)}" if least else f"at most {write_count(largest)}"
+    low, high = write_count(least), write_count(largest)
+    if low == high:
+        return high
+    return f"{low} to {high}" if least else f"at most {high}"
 
 
 def write_count(value: float) -> str:

@@ -9,11 +9,12 @@ import numpy as np
 
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN
+from mechdesign.certify._exact import exact_text
 from mechdesign.model._disclosure import describe_disclosure
 from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import claim_names
-from mechdesign.model._words import decimal, recognise_measure, short
+from mechdesign.model._words import recognise_measure, short
 from mechdesign.report._private import private
 
 _HIDDEN = "No secret is revealed for certain: at least two secrets can produce each answer."
@@ -68,7 +69,7 @@ def _sentence(problem: Problem, place: int) -> str:
     """Return the sentence of the claim at an index."""
     if (floor := problem.floors.get(place)) is not None:
         found = recognise_measure(floor.error, problem.secrets, problem.secrets)
-        least = found.with_unit(decimal(floor.minimum))
+        least = found.with_unit(exact_text(floor.minimum))
         believed = "the prior in the files" if floor.prior is None else "the prior of this requirement"
         return (
             f"an adversary who knows the channel and {believed} has an error of at least {least} on average, "
@@ -79,8 +80,9 @@ def _sentence(problem: Problem, place: int) -> str:
         points = f"all points x, x' of the rectangle between {claim.columns} × {claim.rows} anchors"
         name = {CHEBYSHEV: "Chebyshev", MANHATTAN: "Manhattan", EUCLIDEAN: "Euclidean"}[claim.norm]
         return (
-            f"p(o|x) ≤ e^({decimal(claim.epsilon)}·d(x, x')) p(o|x') for {points}, and each of {m} answers o. Here d "
-            f"is the {name} distance, and dithering draws one of the four anchors around a point with bilinear weights"
+            f"p(o|x) ≤ e^({exact_text(claim.epsilon)}·d(x, x')) p(o|x') for {points}, and each of {m} answers o. Here "
+            f"d is the {name} distance, and dithering draws one of the four anchors around a point with bilinear "
+            "weights"
         )
     pairs = f"{_count(len(problem.pair_bounds[place]), n)} of secrets (s, t), and each of {m} answers o"
     factor, meaning = _factor(problem, place)
@@ -92,7 +94,7 @@ def _factor(problem: Problem, place: int) -> tuple[str, str]:
     claim = problem.claims.exponent_bounds.get(place)
     if claim is None:
         return "g(s, t)", ", with the exact factors g in the files"
-    epsilon, weights = decimal(claim.epsilon), claim.weights
+    epsilon, weights = exact_text(claim.epsilon), claim.weights
     if (weights == 1).all():
         return (f"e^({epsilon})" if "/" in epsilon else f"e^{epsilon}"), ""
     distance = getattr(problem.requirements[problem.places[place]], "distance", None)

@@ -115,7 +115,7 @@ def save(
         folder: The folder, created if missing.
         report: Whether to add ``report.html``, and the figures of a trace, which need Matplotlib and Jinja.
         prior: Whether the bundle of a design contains the prior. Otherwise it contains a uniform prior and a lower
-            bound of 0, and no origin, multipliers and summary. The folder must then be new, empty, or such a bundle.
+            bound of 0, and no origin, multipliers and summary. The folder must then be new or empty.
         channels: Whether to write the channel of each step of a trace as a bundle. If the history of the trace does
             not permit a public prior, these bundles contain a uniform prior and make no claim about costs.
         overwrite: Whether to replace a design or a release. A rehearsal is always replaced; replacing a release does

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.model._words import decimal, short
+from mechdesign.certify._exact import exact_text
+from mechdesign.model._words import short
 from mechdesign.report import _table_figures as pictures
 from mechdesign.report._guarantee import describe_table
 from mechdesign.report._headlines import describe_errors, table_headline, write_count, write_odds
@@ -62,7 +63,7 @@ def _facts(publication: Published) -> dict[str, object]:
 
 
 def _step(step: Fraction) -> str:
-    return decimal(step) if step > 1e-6 else f"{float(step):.3g}"
+    return exact_text(step) if step > 1e-6 else f"{float(step):.3g}"
 
 
 def _factor(epsilon: Fraction | None) -> str:
@@ -83,7 +84,7 @@ def _answers(publication: Published) -> Iterator[dict[str, object]]:
         ) + (" Dots are quantiles with their intervals." if publication.quantiles else "")
         yield _section("Distribution", figure(draw, "cdf", "Released distribution function", caption))
         if publication.quantiles:
-            found = [(decimal(e.probability), e.value, f"{e.low} to {e.high}") for e in publication.quantiles]
+            found = [(exact_text(e.probability), e.value, f"{e.low} to {e.high}") for e in publication.quantiles]
             yield _section("Quantiles", None, ("Probability", "Value", "Interval"), found)
         if publication.ranges:
             draw = functools.partial(pictures.ranges_picture, publication.ranges)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial import Delaunay
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._errors import MechdesignError
+from mechdesign.base._errors import InputError, MechdesignError
 from mechdesign.certify._exact import float_down
 from mechdesign.data.movement import read_checkins
 from mechdesign.graphs._builders import blocks
@@ -152,9 +152,14 @@ def _digest(path: Path) -> str:
 
 
 def _path() -> Path | None:
+    """Return the file of check-ins, or None if the variable is not set; raise `InputError` if it names no such file."""
     folder = os.environ.get(VARIABLE)
-    path = Path(folder) / _FILE if folder else None
-    return path if path is not None and path.is_file() else None
+    if not folder:
+        return None
+    if not (path := Path(folder) / _FILE).is_file():
+        remedy = "unset it, and the family checkins takes no part"
+        raise InputError(VARIABLE, "holds no check-ins", value=folder, bound=f"a folder with {_FILE}", remedy=remedy)
+    return path
 
 
 def _data() -> str | None:

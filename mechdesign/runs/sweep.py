@@ -67,7 +67,6 @@ Row = Mapping[str, Value]
 _PART = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
 _PARTS = 'a part such as "3/16", from "1/16" to "16/16"'
 _ADDRESS = 'the address of a Dask scheduler, such as "tcp://127.0.0.1:8786"'
-_JOBLIB_LIMIT = "LOKY_MAX_CPU_COUNT"
 _ANSWER_TIMEOUT_S = 5.0
 # Packages whose versions must be the same everywhere.
 _PACKAGES = ("mechdesign", "numpy", "scipy", "highspy")
@@ -168,12 +167,6 @@ def _count_processes(jobs: int | None, dask: str | None) -> int:
         if jobs is not None:
             raise InputError("jobs", "cannot be combined with a Dask cluster", value=jobs)
         return 1
-    most = os.environ.get(_JOBLIB_LIMIT)
-    if most is not None and not re.fullmatch("0*[1-9][0-9]*", most, re.ASCII):
-        remedy = "unset this environment variable"
-        raise InputError(
-            _JOBLIB_LIMIT, "is not a number of processes", value=most, bound="an integer >= 1", remedy=remedy
-        )
     return count_processors() if jobs is None else as_integer(jobs, "jobs", 1)
 
 
@@ -255,9 +248,8 @@ def _make(missing: Sequence[_Task], solve_all: _SolveAll, retry: bool) -> Genera
             raise
         except Exception as error:  # Its type depends on what the system or the cluster refuses.
             if type(error).__name__ not in _KILLED:
-                raise ClusterError(
-                    f"the processes were lost ({error}); finished points are kept. Call again"
-                ) from error
+                remedy = "Call again, or with one process (--jobs 1)"
+                raise ClusterError(f"the processes were lost ({error}); finished points are kept. {remedy}") from error
             for task in [*under_way.values()]:
                 _write(task, _Outcome(task, {}, Record(reason=_KILLED_REASON, seconds=0.0)))
             raise SolverError(
@@ -323,35 +315,25 @@ def _solve_apart(task: _Task, parent: int) -> _Outcome:
 @contextlib.contextmanager
 def _engine(count: int, dask: str | None) -> Iterator[_SolveAll]:
     """Yield a function that solves tasks in this process, in several ones, or on a cluster, in order of completion."""
-    if dask is None and count <= 1:
+    if dask is not None:
+        with _connect(dask) as client:
+            # On a cluster a task is claimed somewhat before it is sent to a free process.
+            yield lambda tasks: _solve_in_parallel(tasks, "2 * n_jobs", backend="dask", client=client, n_jobs=-1)
+    elif count > 1:
+        yield lambda tasks: _solve_in_parallel(tasks, "n_jobs", backend="loky", n_jobs=count, inner_max_num_threads=1)
+    else:
         yield lambda tasks: map(_solve, tasks)
-        return
-    try:
-        import joblib.parallel
-        from joblib import Parallel, delayed, parallel_config
-    except ValueError as error:
-        raise InputError(
-            "jobs", f"needs joblib, which does not start ({error})", remedy="unset its variables"
-        ) from error
 
-    if dask is None and joblib.parallel.mp is None:
-        # Without shared memory, or with JOBLIB_MULTIPROCESSING=0, joblib would use threads.
-        yield lambda tasks: map(_solve, tasks)
-        return
 
-    def solve_all(tasks: Iterator[_Task]) -> Iterator[_Outcome]:
-        # A task is claimed when it is sent: on this machine to a free process, on a cluster somewhat earlier.
-        ahead = "n_jobs" if dask is None else "2 * n_jobs"
+def _solve_in_parallel(tasks: Iterator[_Task], ahead: str, **configuration: Any) -> Iterator[_Outcome]:
+    """Solve tasks in processes, `ahead` of which are claimed at a time."""
+    # joblib may refuse the values of its environment variables when it is imported.
+    from joblib import Parallel, delayed, parallel_config
+
+    with parallel_config(**configuration):
         workers = Parallel(return_as="generator_unordered", pre_dispatch=ahead, batch_size=1, max_nbytes=None)
         outcomes: Iterator[_Outcome] = workers(delayed(_solve_apart)(task, os.getpid()) for task in tasks)
-        return outcomes
-
-    if dask is None:
-        with parallel_config("loky", n_jobs=count, inner_max_num_threads=1):
-            yield solve_all
-        return
-    with _connect(dask) as client, parallel_config("dask", client=client, n_jobs=-1):
-        yield solve_all
+    return outcomes
 
 
 @contextlib.contextmanager

@@ -14,13 +14,15 @@ import numpy as np
 from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.base._process import ignore_warnings
 from mechdesign.solve._contract import Answer, BackEnd, Options, Status
-from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._linear import LinearProgram, split_rows
 
 _STATUS = {
     "optimal": Status.OPTIMAL,
     # `measure` decides whether an inaccurate answer is optimal.
     "optimal_inaccurate": Status.OPTIMAL,
     "infeasible": Status.INFEASIBLE,
+    # `decide_status` finds out which of the two.
+    "infeasible_or_unbounded": Status.INFEASIBLE,
     "unbounded": Status.UNBOUNDED,
 }
 _SCS_INTERRUPTED = -5
@@ -203,15 +205,11 @@ def back_end(method: str) -> BackEnd:
         settings = _settings(method, program, options)
         try:
             answer, said = _solve(cvxpy, program, method, settings, options)
-            # "Unbounded" means that the solver found a ray, which infeasible programs may also have. After a failure,
-            # the solver may still detect infeasibility.
-            if said in (*_UNSURE, "solver_error") and program.cost.any():
+            # After a failure, the solver may still detect infeasibility.
+            if said == "solver_error" and program.cost.any():
                 feasibility = dataclasses.replace(program, cost=np.zeros(program.columns))
                 feasible, _ = _solve(cvxpy, feasibility, method, settings, options)
-                if said in _UNSURE:
-                    status = Status.UNBOUNDED if feasible.status is Status.OPTIMAL else feasible.status
-                    answer = dataclasses.replace(answer, status=status)
-                elif feasible.status is Status.INFEASIBLE:
+                if feasible.status is Status.INFEASIBLE:
                     answer = feasible
         except KeyboardInterrupt:
             return Answer(Status.INTERRUPTED, None, None, 0, "interrupted by the user", _version(cvxpy, method))
@@ -221,8 +219,6 @@ def back_end(method: str) -> BackEnd:
 
 
 _MIN_LIMIT_S = 1e-6
-# Statuses that a solver may also report for infeasible programs.
-_UNSURE = ("unbounded", "infeasible_or_unbounded")
 
 
 def _settings(method: str, program: LinearProgram, options: Options) -> dict[str, object]:
@@ -257,10 +253,7 @@ def _solve(
     cvxpy: Any, program: LinearProgram, method: str, settings: dict[str, object], options: Options
 ) -> tuple[Answer, str]:
     """Solve the program once within the remaining time; return the answer and CVXPY's status."""
-    equal = np.flatnonzero((program.row_lower == program.row_upper) & np.isfinite(program.row_lower))
-    ranged = program.row_lower != program.row_upper
-    above = np.flatnonzero(ranged & np.isfinite(program.row_upper))
-    below = np.flatnonzero(ranged & np.isfinite(program.row_lower))
+    equal, above, below = split_rows(program)
     x = cvxpy.Variable(program.columns, bounds=[program.lower, program.upper])
     # For a minimisation with A x = b, the multipliers ν of CVXPY satisfy c + Aᵀν = 0; multipliers of inequalities are ≥
     # 0.

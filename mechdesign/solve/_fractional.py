@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 from mechdesign.base._arrays import Floats, as_floats, require
-from mechdesign.base._check import as_number
+from mechdesign.base._check import as_number, require_name
 from mechdesign.base._errors import InfeasibleError, InputError, SolverError, UnboundedError
 from mechdesign.solve._contract import Options, Solution, Status
 from mechdesign.solve._linear import LinearProgram
@@ -200,7 +200,11 @@ def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> Char
     return CharnesCooper(program, shift, unit)
 
 
-def dinkelbach(fractional: FractionalProgram, value: float, heaviest: float = 1e6) -> LinearProgram:
+# Approximate size of the largest coefficient of the objective of a step of Dinkelbach's method.
+_LARGEST_OBJECTIVE = 1e6
+
+
+def dinkelbach(fractional: FractionalProgram, value: float) -> LinearProgram:
     """Return the linear program of one step of Dinkelbach's method (1967): maximise numerator − value · denominator.
 
     The variables are x. With the constants included, the maximum is zero if and only if `value` is the best fraction.
@@ -210,7 +214,6 @@ def dinkelbach(fractional: FractionalProgram, value: float, heaviest: float = 1e
     Args:
         fractional: The program.
         value: The current fraction.
-        heaviest: Approximate size of the largest coefficient of the objective.
 
     Returns:
         The linear program.
@@ -224,7 +227,7 @@ def dinkelbach(fractional: FractionalProgram, value: float, heaviest: float = 1e
     cost = value * fractional.denominator - fractional.numerator
     largest = float(np.abs(cost).max())
     return LinearProgram(
-        cost=cost * 2.0 ** np.floor(np.log2(heaviest / largest)) if largest > 0 else cost,
+        cost=cost * 2.0 ** np.floor(np.log2(_LARGEST_OBJECTIVE / largest)) if largest > 0 else cost,
         matrix=fractional.matrix,
         row_lower=fractional.row_lower,
         row_upper=fractional.row_upper,
@@ -280,11 +283,8 @@ def solve_fractional(
         SolverError: A solver fails.
         InputError: The denominator is not positive at the solution.
     """
-    if method == "charnes-cooper":
-        return _by_charnes_cooper(fractional, solver, options)
-    if method == "dinkelbach":
-        return _by_dinkelbach(fractional, solver, options)
-    raise InputError("method", "is not known", value=method, bound='"charnes-cooper" or "dinkelbach"')
+    methods = {"charnes-cooper": _by_charnes_cooper, "dinkelbach": _by_dinkelbach}
+    return methods[require_name(method, methods, "method")](fractional, solver, options)
 
 
 def _by_charnes_cooper(fractional: FractionalProgram, solver: str, options: Options | None) -> FractionalSolution:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from mechdesign.base._arrays import Floats, as_floats, require
+from mechdesign.base._arrays import Floats, Integers, as_floats, require
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import ReadOnlyMapping
 
@@ -133,6 +133,14 @@ class Residuals:
     objective: float
     bound: float
     gap: float
+
+
+def split_rows(program: LinearProgram) -> tuple[Integers, Integers, Integers]:
+    """Return the indices of the equations, of the other rows with an upper bound, and of those with a lower bound."""
+    equal = (program.row_lower == program.row_upper) & np.isfinite(program.row_lower)
+    ranged = program.row_lower != program.row_upper
+    above, below = ranged & np.isfinite(program.row_upper), ranged & np.isfinite(program.row_lower)
+    return np.flatnonzero(equal), np.flatnonzero(above), np.flatnonzero(below)
 
 
 def residuals(program: LinearProgram, x: Floats, row_dual: Floats) -> Residuals:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import scipy.sparse as sparse
 
 from mechdesign.base._errors import InputError
 from mechdesign.solve._contract import Answer, BackEnd, Options, Status
-from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._linear import LinearProgram, split_rows
 
 OPTIONS = frozenset(
     {
@@ -47,14 +46,9 @@ def back_end() -> BackEnd:
 def _solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
     settings = _settings(program, options)
     try:
-        answer = _run(program, settings)
-        if answer.status is Status.FAILED and _EITHER in answer.message and program.cost.any():
-            feasible = _run(dataclasses.replace(program, cost=np.zeros(program.columns)), settings)
-            status = Status.UNBOUNDED if feasible.status is Status.OPTIMAL else feasible.status
-            answer = dataclasses.replace(answer, status=status)
+        return _run(program, settings)
     except KeyboardInterrupt:
         return Answer(Status.INTERRUPTED, None, None, 0, "interrupted by the user", _version())
-    return answer
 
 
 def _settings(program: LinearProgram, options: Options) -> dict[str, object]:
@@ -83,10 +77,7 @@ def _settings(program: LinearProgram, options: Options) -> dict[str, object]:
 
 def _run(program: LinearProgram, settings: dict[str, object]) -> Answer:
     """Solve with `linprog`; its form is A_eq x = b_eq and A_ub x <= b_ub, so rows with lower bounds are negated."""
-    equal = np.flatnonzero((program.row_lower == program.row_upper) & np.isfinite(program.row_lower))
-    ranged = program.row_lower != program.row_upper
-    above = np.flatnonzero(ranged & np.isfinite(program.row_upper))
-    below = np.flatnonzero(ranged & np.isfinite(program.row_lower))
+    equal, above, below = split_rows(program)
     linprog: Any = scipy.optimize.linprog
     try:
         result = linprog(
@@ -125,6 +116,9 @@ def _status(code: int, message: str, *, present: bool) -> Status:
     if code == 4 and present:
         # linprog rejects some optimal answers of HiGHS by an additional tolerance; `measure` makes the final decision.
         return Status.OPTIMAL
+    if _EITHER in message:
+        # `decide_status` finds out which of the two.
+        return Status.INFEASIBLE
     return {0: Status.OPTIMAL, 2: Status.INFEASIBLE, 3: Status.UNBOUNDED}.get(code, Status.FAILED)
 
 

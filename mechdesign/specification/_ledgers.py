@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
-from mechdesign.base._errors import SpecificationError
+from mechdesign.base._errors import InputError
 from mechdesign.base._locks import exists, file_of
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage.accounting import Ledger
@@ -62,7 +62,7 @@ def open_ledger(folder: Path, name: str, epsilon: Fraction | None, rho: Fraction
         budgets = [("--epsilon", epsilon), ("--rho", rho)]
         stated = "".join(f" {option} {exact_text(budget)}" for option, budget in budgets if budget is not None)
         if not stated or not path.is_relative_to(folder.resolve()):
-            raise SpecificationError(
+            raise InputError(
                 "path",
                 "names a ledger that does not exist, "
                 + ("outside the folder of the specification" if stated else "and no budget is given to create it"),

@@ -15,7 +15,6 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._check import LARGEST_NUMBER
 from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.base._values import cached_property
-from mechdesign.certify._exact import exact_text
 from mechdesign.data.matrices import match_names, read_dense
 from mechdesign.graphs import _builders as graphs
 from mechdesign.model import distances
@@ -290,8 +289,6 @@ class Measures:
 
     def _within(self, table: GraphPrivacyTable, radius: Fraction, source: Source) -> nx.Graph:
         """Return the graph that joins all secrets at a distance of at most `radius`."""
-        if radius <= 0:
-            raise source.error("radius", "is not positive", value=exact_text(radius), bound="> 0")
         with source.keys():
             form = table.one_of(("distance", "matrix"))
         if table.matrix is not None:

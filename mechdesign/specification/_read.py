@@ -193,7 +193,8 @@ def tables_of(text: str, source: str = "specification") -> Raw:
         remedy = "this is the name of a file: use read_spec" if _names_file(text) else TOML
         raise SpecificationError(source, f"is not valid TOML: {error}", remedy=remedy) from error
     except (ValueError, RecursionError) as error:
-        raise SpecificationError(source, f"cannot be read: {error}") from error
+        # Python advises to raise its limit on the digits of a number.
+        raise SpecificationError(source, f"cannot be read: {str(error).partition('; use sys')[0]}") from error
 
 
 def _names_file(text: str) -> bool:

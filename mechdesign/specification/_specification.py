@@ -44,7 +44,7 @@ from mechdesign.specification._document import Document, SolverTable
 from mechdesign.specification._domains import build_domain, build_observables, doubts_of
 from mechdesign.specification._ledgers import open_ledger
 from mechdesign.specification._measures import Measures
-from mechdesign.specification._origin import build_origin, without_comments
+from mechdesign.specification._origin import build_origin
 from mechdesign.specification._policy import (
     PolicyTable,
     ReleaseSettings,
@@ -344,14 +344,9 @@ class Specification:
             if dear:
                 yield f"cost.matrix: another answer costs less than the truth for {dear} of {len(cost)} secrets"
 
-    @property
-    def kept_text(self) -> str:
-        """The text as it is stored with designs: without comments, which may name people."""
-        return without_comments(self.text)
-
     @cached_property
     def origin(self) -> Origin:
-        """The origin of the problem, as it is stored with designs: `kept_text`, the prior, digests of the data."""
+        """The origin of the problem, as designs store it: the text without comments, the prior, digests of the data."""
         return build_origin(self.tables, self.text, self.folder, self._data.notes)
 
     def origin_with(self, changed: Mapping[str, Any]) -> Origin:

@@ -216,15 +216,6 @@ def restore_problem(found: bundle.Bundle) -> tuple[Problem, Origin | None]:
     return _restore_problem(found), _restore_origin(found)
 
 
-def has_substitute_prior(folder: str | Path) -> bool:
-    """Return whether `folder` contains a complete bundle with a uniform prior in place of a private one."""
-    try:
-        origin = _restore_origin(bundle.read(folder))
-    except CertificateError:
-        return False
-    return origin is not None and origin.has_substitute_prior
-
-
 def find_design(folder: Path, wanted: Wanted) -> tuple[Certificate | None, str]:
     """Return the certificate of the wanted design, proved as `verify` proves it; or None, and why it is not done."""
     # Imported late, because verifying needs no solver.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
+import itertools
 import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +19,6 @@ from typing import Any, TypeVar
 
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._files import find_output, read_regular
-from mechdesign.base._locks import exists, lock_file_of
 from mechdesign.base._version import __version__
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
 
@@ -37,14 +37,6 @@ SET_OF_DESIGN = (CHANNEL, DUAL, TABLE, CERTIFICATE)
 
 ADD_UP = "both releases add up: anyone who has seen the first learns from both, and the sum of their budgets is spent"
 """The consequence of a second release of the same data, whether or not it replaces the files of the first."""
-
-# Groups of files that belong together, by the file that identifies the group. No group contains a report, because a
-# report may be overwritten.
-_FILE_GROUPS = {
-    CERTIFICATE: ("the design", {*SET_OF_DESIGN}),
-    "states.csv": ("the chain", {"forward.csv", "backward.csv", "states.csv"}),
-    "release.json": ("the release", {"released.csv", "answers.csv", "release.json"}),
-}
 
 # Files that identify a design, a released trace and a release of a table, finished or not.
 _MARKS = (CERTIFICATE, "released.csv", "answers.csv", "release.json")
@@ -170,24 +162,18 @@ def check_folder(
     check_writable(folder)
 
 
-def check_no_input(target: Path, inputs: Mapping[str, Path | None]) -> None:
-    """Raise `ExportError` if a file to write is the same file as one of the inputs, under any name or link.
+def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, Path]) -> None:
+    """Raise `ExportError` if one of the `files` to write into a folder is one of the inputs, under any name or link.
 
-    `inputs` maps names for messages to files; None means that the input was not given.
+    `inputs` maps names for messages to files.
     """
-    for name, source in inputs.items():
+    for target, (name, source) in itertools.product((folder / file for file in files), inputs.items()):
         same = False
-        # Devices may be both read and written; one of the files may not exist.
+        # One of the files may not exist.
         with contextlib.suppress(OSError, ValueError):
-            same = source is not None and target.is_file() and os.path.samefile(target, source)
+            same = target.is_file() and os.path.samefile(target, source)
         if same:
             raise ExportError(f"{target} is the file of {name}, which must not be overwritten; choose another name")
-
-
-def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, Path | None]) -> None:
-    """Raise `ExportError` if one of the `files` to write into a folder is one of the inputs."""
-    for file in files:
-        check_no_input(folder / file, inputs)
 
 
 def check_writable(folder: Path) -> None:
@@ -205,32 +191,20 @@ def check_writable(folder: Path) -> None:
         raise ExportError(f"{folder} cannot be written: {error.strerror or error}; choose another folder") from error
 
 
-def check_outputs(*targets: Path | None, inputs: Mapping[str, Path | None], overwrite: bool = True) -> None:
-    """Raise `ExportError` unless each target can be an output: a file, a link to a file, a device, or a pipe.
+def check_output(target: Path | None) -> None:
+    """Raise `ExportError` unless `target` can be an output: a new file, a device, or a pipe; None is no output.
 
-    Targets that are None are skipped. No target may be one of the inputs (see `check_no_input`). Without `overwrite`,
-    no target may exist. Files of a design, a chain or a release are never overwritten, since their other files would no
-    longer match, and neither are ledgers.
+    No existing file is replaced: it may be an input, a file of a design, or a ledger.
     """
-    for target in filter(None, targets):
-        check_no_input(target, inputs)
-        _check_output(target, overwrite)
-
-
-def _check_output(target: Path, overwrite: bool) -> None:
-    """Raise `ExportError` unless `target` can be written; see `check_outputs`."""
+    if target is None:
+        return
     file = find_output(target)
     if file is None:
         if not os.access(target, os.W_OK):
             raise ExportError(f"{target} cannot be written: this user has no permission; choose another name")
         return
-    if not overwrite and file.exists():
-        raise ExportError(f"{target} already exists: choose another name, or use --overwrite")
-    for mark, (what, names) in _FILE_GROUPS.items():
-        if file.name in names and (file.parent / mark).exists():
-            raise ExportError(f"{target} is a file of {what} in {file.parent}; choose another name")
-    if exists(lock_file_of(file)):
-        raise ExportError(f"{target} is a ledger, or was one; choose another name")
+    if file.exists():
+        raise ExportError(f"{target} already exists, and is not replaced: choose another name")
     check_writable(file.parent)
 
 
@@ -346,14 +320,4 @@ def require_design(directory: Path) -> None:
 
 def _list_designs(directory: Path) -> list[str]:
     """Return the names of the folders in `directory` that hold a design."""
-    return sorted(_iterate_designs(directory)) if directory.is_dir() else []
-
-
-def _iterate_designs(directory: Path) -> Iterator[str]:
-    try:
-        for entry in directory.iterdir():
-            if (entry / CERTIFICATE).is_file():
-                yield entry.name
-    except OSError:
-        # An unreadable folder yields no suggestions.
-        return
+    return sorted(path.parent.name for path in directory.glob(f"*/{CERTIFICATE}"))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
+from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError, RevealedWarning, Shown
 from mechdesign.base._warnings import warn
 from mechdesign.model._disclosure import bounds_pairs, describe_disclosure, find_untied, list_secrets
@@ -22,8 +23,7 @@ def check_isolated(problem: Problem, isolated: str) -> None:
     problems, and `warn_revealed` later issues a warning. A problem is not checked again if its facts already contain a
     decision on isolated secrets ("isolated").
     """
-    if isolated not in ("refuse", "release"):
-        raise InputError("isolated", "is not known", value=isolated, bound='"refuse" or "release"')
+    require_name(isolated, get_args(Isolated), "isolated")
     if "isolated" in problem.facts:
         return
     n, claims = len(problem.prior), problem.claims
@@ -46,11 +46,11 @@ def check_isolated(problem: Problem, isolated: str) -> None:
     )
 
 
-def warn_revealed(result: Design, stacklevel: int = 3) -> None:
+def warn_revealed(result: Design) -> None:
     """Issue a `RevealedWarning` if answers reveal secrets, for certain or nearly so, or if no pair is bounded."""
     sentences = describe_disclosure(result.problem, result.certificate.revealed or ())
     if sentences:
-        warn(" ".join([*sentences, "All certified claims hold."]), RevealedWarning, stacklevel=stacklevel)
+        warn(" ".join([*sentences, "All certified claims hold."]), RevealedWarning, stacklevel=3)
 
 
 def _suggest_remedy(problem: Problem, secret: int) -> str:

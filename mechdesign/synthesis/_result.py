@@ -29,9 +29,9 @@ from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _bundle as sets
-from mechdesign.synthesis._folders import NO_FILES, SET_OF_DESIGN, Files, check_target, prepare_files
+from mechdesign.synthesis._folders import NO_FILES, SET_OF_DESIGN, Files, check_folder, check_target, prepare_files
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._without_prior import check_public_target, withhold_prior
+from mechdesign.synthesis._without_prior import withhold_prior
 
 # Keys of provenance that differ from the fields' names, because bundles have used these keys since the first version.
 _PROVENANCE_KEYS = {"dilation": "stretch", "seconds": "solve_seconds"}
@@ -275,9 +275,10 @@ class Design:
         Raises:
             CertificateError: The bundle is incomplete or malformed, or does not describe a problem.
         """
-        found = bundle.read(as_path(folder, "folder"))
-        problem, origin = sets.restore_problem(found)
-        channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
+        with bundle.naming(folder):
+            found = bundle.read(as_path(folder, "folder"))
+            problem, origin = sets.restore_problem(found)
+            channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
         summary = SolveSummary.from_provenance(found.certificate.provenance)
         return cls(problem, channel, found.certificate, found.evidence.multipliers, summary, origin)
 
@@ -297,7 +298,7 @@ def write_design(
             certificate contains their digests. If the function fails, the bundle is written without them.
         overwrite: Whether to replace an existing bundle.
         prior: Whether the files contain the prior. Without it, they contain a uniform prior and a lower bound of 0,
-            and no origin, multipliers and summary. The folder must then be new, empty, or such a bundle.
+            and no origin, multipliers and summary. The folder must then be new or empty.
 
     Raises:
         ExportError: The folder must not or cannot be written.
@@ -307,7 +308,8 @@ def write_design(
     """
     further = prepare_files(files, SET_OF_DESIGN)
     if not prior:
-        check_public_target(folder)
+        # Files of a design with its prior could remain in any other folder and reveal the prior.
+        check_folder(folder, (), "a design without its prior")
         public = withhold_prior(design.problem, design.channel)
         summary = SolveSummary(Status.STATED)
         design = Design(public.problem, design.channel, public.certificate, None, summary, public.origin)

@@ -7,9 +7,7 @@ integers of the channel do not change; they were optimised for the true prior (s
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from mechdesign.base._errors import InputError
 from mechdesign.base._version import __version__
@@ -19,8 +17,6 @@ from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
-from mechdesign.synthesis._bundle import has_substitute_prior
-from mechdesign.synthesis._folders import check_folder, check_writable
 
 _REMEDY = "to publish a design, design again without it, or with a uniform prior or one from public data"
 
@@ -32,17 +28,6 @@ class PublicDesign:
     problem: Problem
     certificate: Certificate
     origin: Origin
-
-
-def check_public_target(folder: Path) -> None:
-    """Raise `ExportError` unless `folder` is new, empty, or contains a design without its prior.
-
-    Files of a design with its prior could remain in any other folder and reveal the prior.
-    """
-    if os.path.exists(folder) and has_substitute_prior(folder):
-        check_writable(folder)
-    else:
-        check_folder(folder, (), "a design without its prior")
 
 
 def find_obstacle(problem: Problem) -> InputError | None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_generator, as_truth, require_kind
+from mechdesign.base._check import as_generator, as_truth
 from mechdesign.base._deadline import keep
 from mechdesign.base._errors import BudgetExceededError, InputError
 from mechdesign.certify._exact import exact, exact_text
@@ -31,7 +31,7 @@ from mechdesign.tables._domain import Attribute, Domain
 from mechdesign.tables._parallel import LedgerPart
 from mechdesign.tables._policies._graphs import UnboundedGraph
 from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph
-from mechdesign.tables._policy import Policy, as_policy, describe_policy, name_policy
+from mechdesign.tables._policy import Policy, describe_policy, name_policy
 from mechdesign.tables._release import Description, Release
 
 Rng = np.random.Generator | int | None
@@ -97,8 +97,6 @@ class Terms:
     generator: np.random.Generator | None = field(init=False)
 
     def __post_init__(self) -> None:
-        as_policy(self.policy)
-        require_kind(self.budget, Budget, "budget", "a Budget")
         object.__setattr__(self, "level", as_confidence(self.confidence))
         object.__setattr__(self, "generator", None if self.rng is None else as_generator(self.rng))
 
@@ -173,7 +171,6 @@ class Terms:
         as_truth(self.together, "together")
         if self.ledger is None:
             return None
-        require_kind(self.ledger, (Ledger, LedgerPart), "ledger", "a mechdesign.Ledger")
         arguments = self._arguments(budget, None if classes is None else _limit_runs(classes()))
         # From here on interrupts are delayed, because a charged release must not be lost.
         keep()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -330,9 +329,7 @@ class Domain:
         Raises:
             InputError: The index is out of range.
         """
-        index = as_integer(index, "index", 0)
-        if not 0 <= (number := operator.index(index)) < self.size:
-            raise InputError("index", "is not the index of a value", value=index, bound=f"from 0 to {self.size - 1}")
+        number = as_integer(index, "index", 0, self.size - 1)
         entries = []
         for attribute in reversed(self.attributes):
             number, code = divmod(number, attribute.size)

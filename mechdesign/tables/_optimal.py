@@ -61,9 +61,7 @@ def optimal_count(
     >>> round(optimal_count(4, 0.1).certificate.cost, 6)
     1.2
     """
-    size, reach = as_integer(records, "records", 1) + 1, as_integer(sensitivity, "sensitivity", 1)
-    if size > _LARGEST:
-        raise InputError("records", "are too many for a channel", value=records, bound=f"at most {_LARGEST - 1}")
+    size, reach = as_integer(records, "records", 1, _LARGEST - 1) + 1, as_integer(sensitivity, "sensitivity", 1)
     graph = nx.empty_graph(size)
     graph.add_edges_from((low, high) for low in range(size) for high in range(low + 1, min(low + reach, size - 1) + 1))
     places = np.arange(size, dtype=np.float64)[:, None]

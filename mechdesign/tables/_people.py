@@ -35,10 +35,7 @@ def as_rows(rows_per_person: object) -> int:
     >>> as_rows(20)
     20
     """
-    rows = as_integer(rows_per_person, "rows_per_person", 1)
-    if rows > _MOST_ROWS:
-        raise InputError("rows_per_person", "is too large", value=rows, bound="at most 2^40")
-    return rows
+    return as_integer(rows_per_person, "rows_per_person", 1, _MOST_ROWS)
 
 
 def check_people(person: Any, rows: int, count: Callable[[], int]) -> None:

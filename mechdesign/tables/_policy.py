@@ -297,10 +297,10 @@ which changes from one value of age to the next or the previous one.
         return sensitivity(self, query, norm, **options).value
 
 
-def as_policy(policy: object, path: str = "policy") -> Policy:
+def as_policy(policy: object) -> Policy:
     """Return the given object if it is a policy; raise `InputError` if it is not."""
     if not isinstance(policy, Policy):
-        raise InputError(path, "is not a policy", value=type(policy).__name__, bound="a mechdesign.tables.Policy")
+        raise InputError("policy", "is not a policy", value=type(policy).__name__, bound="a mechdesign.tables.Policy")
     return policy
 
 

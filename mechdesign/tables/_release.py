@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, read_only
 from mechdesign.base._atomic import write_file
-from mechdesign.base._check import require_kind
 from mechdesign.base._display import card
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.certify._exact import exact_text
@@ -158,10 +157,6 @@ class Release:
     high: Floats = field(repr=False)
 
     def __post_init__(self) -> None:
-        require_kind(self.description, Description, "description", "a Description")
-        require_kind(self.labels, Mapping, "labels", "arrays by heading")
-        for name, array in (*self.labels.items(), *self._columns().items()):
-            require_kind(array, np.ndarray, name, "an array")
         for array in (*self.labels.values(), *self._columns().values()):
             read_only(array)
 
@@ -236,8 +231,6 @@ class Release:
         Raises:
             InputError: An attribute is missing or unknown.
         """
-        require_kind(common, Mapping, "common", "attributes by name")
-        require_kind(parameters, Mapping, "parameters", "parameters by name")
         own = dict(parameters)
         for name in cls.needed:
             if name not in own:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_indices, read_only
-from mechdesign.base._check import as_integer, require_kind, require_unmasked
+from mechdesign.base._check import as_integer, require_kind, require_name, require_unmasked
 from mechdesign.base._errors import BracketWarning, InputError
 from mechdesign.base._values import cached_property
 from mechdesign.base._warnings import warn
@@ -586,8 +586,7 @@ def marginals(domain: Domain, ways: SupportsIndex | Iterable[Sequence[str]] = 1)
     require_kind(domain, Domain, "domain", "a Domain")
     names = domain.names
     if not isinstance(ways, Iterable) or getattr(ways, "ndim", None) == 0:
-        if not 1 <= (width := as_integer(ways, "ways", 1)) <= len(names):
-            raise InputError("ways", "is not possible", value=ways, bound=f"from 1 to {len(names)} attributes")
+        width = as_integer(ways, "ways", 1, len(names))
         # The number of tables is checked before the tables are listed, because the list may be very long.
         if (count := math.comb(len(names), width)) > _LARGEST_COUNT:
             raise InputError("ways", "gives too many tables", value=count, bound=f"at most {_LARGEST_COUNT:,}")
@@ -597,8 +596,7 @@ def marginals(domain: Domain, ways: SupportsIndex | Iterable[Sequence[str]] = 1)
         raise InputError("ways", "contains no table", bound="at least one")
     for index, table in enumerate(tables):
         for name in table:
-            if name not in names:
-                raise InputError(f"ways[{index}]", "is unknown", value=name, bound=f"one of {', '.join(names)}")
+            require_name(name, names, f"ways[{index}]")
     return MarginalTables(domain, tuple(tuple(names.index(name) for name in table) for table in tables))
 
 

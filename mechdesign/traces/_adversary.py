@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_indices, as_nonnegative, read_only
-from mechdesign.base._check import require_kind
+from mechdesign.base._check import require_kind, require_name
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import labels_of, named, unless_numbers
 from mechdesign.certify._exact import float_up
@@ -108,9 +108,7 @@ class Beliefs:
         return found
 
     def _choose_beliefs(self, which: str) -> Floats:
-        if which not in ("priors", "posteriors", "smoothed"):
-            raise InputError("which", "is not known", value=which, bound='"priors", "posteriors" or "smoothed"')
-        beliefs: Floats = getattr(self, which)
+        beliefs: Floats = getattr(self, require_name(which, ("priors", "posteriors", "smoothed"), "which"))
         return beliefs
 
     def _truth(self, truth: ArrayLike) -> Integers:
@@ -282,13 +280,13 @@ def _by_time(releases: Sequence[Release], n: int) -> Floats:
             raise InputError(
                 f"releases[{index}]", "belongs to another domain", value=f"{states} states", bound=f"{n} states"
             )
-        if release.time == len(observed):
+        if release.stage.time == len(observed):
             observed.append(release.log_likelihood)
-        elif release.time == len(observed) - 1:
+        elif release.stage.time == len(observed) - 1:
             observed[-1] = observed[-1] + release.log_likelihood
         else:
             bound = f"the next time, {len(observed)}"
-            raise InputError(f"releases[{index}].time", "is out of order", value=release.time, bound=bound)
+            raise InputError(f"releases[{index}].stage.time", "is out of order", value=release.stage.time, bound=bound)
     return np.array(observed).reshape(-1, n)
 
 

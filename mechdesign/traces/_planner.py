@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_nonnegative, read_only
-from mechdesign.base._check import require_kind
+from mechdesign.base._check import as_truth, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.base._locks import ProcessLock
 from mechdesign.base._values import cached_property
@@ -97,8 +97,7 @@ class Planner:
                 raise InputError(
                     name, "is not known", value=given, bound=f"one of {', '.join(map(repr, _CHOICES[name]))}"
                 )
-        if not isinstance(snap, bool):
-            raise InputError("snap", "is not a truth value", value=snap, bound="True or False")
+        as_truth(snap, "snap")
         if delta is not None and not 0 <= exact(delta, "delta") < 1:
             raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
         if not snap and not _has_hull(mechanism):

@@ -397,44 +397,9 @@ class Release:
     def __repr__(self) -> str:
         """Return the time and the output."""
         what = self.coordinates.tolist() if self.output is None else self.output
-        return f"Release(time={self.time}, output={what})"
-
-    @property
-    def time(self) -> int:
-        """The time, counted from 0."""
-        return self.stage.time
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The exact ε of this release, in nats per edge."""
-        return self.stage.epsilon
-
-    @property
-    def prior(self) -> Floats:
-        """The belief p⁻ before the output, shape (n,)."""
-        return self.stage.prior
-
-    @property
-    def members(self) -> Integers:
-        """The constrained domain."""
-        return self.stage.members
-
-    @property
-    def graph(self) -> nx.Graph:
-        """The policy graph, after constraint and repair, under which the release is private."""
-        return self.stage.graph
-
-    @property
-    def repair(self) -> Repair | None:
-        """The repair of the graph; None if it needed no repair."""
-        return self.stage.repair
-
-    @property
-    def hull(self) -> SensitivityHull | None:
-        """The sensitivity hull of `graph` as a whole; None over a domain of labels."""
-        return self.stage.hull
+        return f"Release(time={self.stage.time}, output={what})"
 
     @property
     def certificate(self) -> Certificate | None:
-        """The exact proof that the channel protects `graph` at ε; None if outputs are not snapped."""
+        """The exact proof that the channel protects `stage.graph` at ε; None if outputs are not snapped."""
         return self.stage.certificate

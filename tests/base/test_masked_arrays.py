@@ -42,7 +42,6 @@ def histogram(table: Any) -> object:
 TAKEN: dict[str, tuple[str, Callable[[], object]]] = {
     "prior": ("prior", lambda: md.Prior(weights)),
     "counts of a prior": ("counts", lambda: md.Prior.from_counts(weights)),
-    "cells of a prior": ("cells", lambda: md.Prior.from_cells(numbers, 3)),
     "chain": ("matrix", lambda: md.MarkovChain(square)),
     "trace of a chain": ("traces[0]", lambda: md.MarkovChain.from_traces([[0, masked, 1]], 3)),
     "initial": ("initial", lambda: chain.reverse(weights)),

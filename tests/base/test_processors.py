@@ -74,12 +74,3 @@ def test_a_solver_that_needs_a_thread_says_so(monkeypatch, solver):
     without_threads(monkeypatch)
     with pytest.raises(SolverError, match="cannot start a thread"):
         md.design(problem, solver=solver)
-
-
-def test_a_command_runs_where_no_thread_is_started(monkeypatch):
-    from click.testing import CliRunner
-
-    from mechdesign.cli import main
-
-    without_threads(monkeypatch)
-    assert CliRunner().invoke(main, ["info"]).exit_code == 0

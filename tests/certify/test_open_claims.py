@@ -114,7 +114,7 @@ def test_they_are_exported_and_come_back(tmp_path: Any) -> None:
     before = evidence()
     files = bundle.encode(before, certify(before))
     document = json.loads(files[bundle.CERTIFICATE])
-    assert document["schema"] == "mechdesign-certificate/1"
+    assert document["schema"] == "mechdesign-certificate/2"
     assert document["requirements"] == [
         {"kind": "pairs", "name": "near", "epsilon": "0.7"},
         {"kind": "ratios", "name": "ratio", "factor": "1"},

@@ -14,6 +14,8 @@ import scipy.sparse as sparse
 from cli_examples import assert_wrong_usage, flat, run, well, write
 
 import mechdesign as md
+from mechdesign.measures import _audit as audit_module
+from mechdesign.solve._contract import Status
 
 DOMAIN = md.Domain.grid(3, 2, 3.0, 2.0)
 DISTANCE = md.distances.euclidean(DOMAIN)
@@ -60,7 +62,19 @@ def test_json_has_everything_and_the_page_is_written(blank_pictures: None) -> No
     assert 'id="pairs"' in Path("page.html").read_text(encoding="utf-8")
 
 
+def test_a_stopped_search_for_the_optimum_is_said_by_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve = audit_module.synthesise
+    monkeypatch.setattr(audit_module, "synthesise", lambda *given: solve(*given).noted(status=Status.INTERRUPTED))
+    given = ["audit", "laplace.csv", "--spec", "spec.toml", "--epsilon", "100"]
+    stopped = run(*given, "--optimum")
+    assert (stopped.exit_code, "ε = 100 holds" in stopped.stdout) == (130, True)
+    well(*given)
+
+
 def test_no_epsilon_and_a_graph() -> None:
+    tiny = run("audit", "r.csv", "--distance", "hamming", "--epsilon", "1e-300")
+    assert "ε = 1e-300 does not hold" in flat(tiny.stdout)
+    assert "0" * 20 not in tiny.stdout
     result = run("audit", "identity.npz", "--graph", "edges.csv", "--json", "--epsilon", "100")
     answer = json.loads(result.stdout)
     assert (result.exit_code, answer["epsilon"], answer["holds"]) == (1, "inf", False)
@@ -93,7 +107,7 @@ def test_wrong_usage() -> None:
             "audit r.csv --spec spec.toml": "another number of secrets; found 6; must be 2",
             "audit r.csv --distance haversine": "ive --spec",
             "audit percent.csv --distance hamming": "does not sum to 1",
-            "audit logarithms.csv --distance hamming": "logarithms",
+            "audit logarithms.csv --distance hamming": "matrix[0,1]: is negative; must be a probability. Apply exp",
         }
     )
     # What was computed is shown, although its page cannot be written.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -180,9 +181,10 @@ def test_a_folder_never_replaces_what_the_specification_reads() -> None:
 
 
 def test_each_specification_has_a_folder_of_its_own(spec: Path) -> None:
-    write(SPECIFICATION.replace("A line", "Another line"), "below/other.v2.toml")
-    for name, folder in ((spec, "s"), ("below/other.v2.toml", "other.v2")):
-        well("design", name, "--no-report")
+    write(SPECIFICATION.replace("A line", "Another line"), "below/the other.v2.toml")
+    for name, folder in ((spec, "s"), ("below/the other.v2.toml", "the other.v2")):
+        shown = well("design", name, "--no-report").stdout
+        assert f"mechdesign verify {shlex.quote(folder)} " in shown
         well("verify", folder)
     assert not Path("mechanism").exists()
 
@@ -241,6 +243,9 @@ def test_wrong_specifications_are_told_before_their_folder_and_reach_no_solver(
                 "table ages.csv ages.toml": "ages.csv: is not valid TOML",
             }
         )
+        patched.setenv("MECHDESIGN_MEMORY", "lots")
+        assert_wrong_usage({"design s.toml": "MECHDESIGN_MEMORY: is not accepted; found 'lots'"})
+        patched.delenv("MECHDESIGN_MEMORY")
         patched.setattr("importlib.util.find_spec", lambda name: None)
         write(f'{SPECIFICATION}[solver]\nname = "cvxpy"\n', "cvxpy.toml")
         assert_wrong_usage({"design cvxpy.toml": "pip install"})

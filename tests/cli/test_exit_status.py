@@ -1,22 +1,27 @@
-"""Exit status 1 says that a verification failed, whichever command it is; what was not verified has another one."""
+"""Exit status 1 says that a claim does not hold; a bundle that cannot be used has another one."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cli_examples import run
+from cli_examples import flat, run
 from click.exceptions import FileError
 
 from mechdesign.base import _errors as errors
 from mechdesign.certify import __main__ as kernel
 from mechdesign.certify import second_verifier
+from mechdesign.certify._bundle import CERTIFICATE, document_digest
 from mechdesign.cli import _recognise, exit_code
 
 CODES = (
-    (errors.CertificateError("x"), 1),
+    (errors.CertificateError("x"), 2),
+    (errors.UnverifiedError("x"), 2),
     (errors.InputError("x", "y"), 2),
     (errors.SpecificationError("x", "y"), 2),
     (errors.InfeasibleError("x"), 2),
@@ -90,9 +95,38 @@ def test_the_verifiers_alone_keep_to_it(original: Path, tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
-def test_a_missing_file_of_a_bundle_is_a_failed_verification(made: Path) -> None:
-    (made / "certificate.json").unlink()
-    assert [run(command, made).exit_code for command in ("verify", "inspect")] == [1, 1]
+def test_a_damaged_bundle_fails_its_verification_and_is_wrong_input_elsewhere(original: Path, made: Path) -> None:
+    commands = {
+        "inspect": ("inspect", original, made),
+        "attack": ("attack", made),
+        "audit": ("audit", made),
+        "sample": ("sample", made, "--secret", "home"),
+        "export": ("export", made, "-o", "x.csv"),
+    }
+    document = json.loads((made / CERTIFICATE).read_text())
+    older, malformed = ({**document, "schema": "mechdesign-certificate/1"}, deepcopy(document))
+    malformed["metadata"]["origin"] = {"name": "s.toml"}
+    for name, text, says in (
+        ("cut", json.dumps(document)[:-9], "is not valid JSON"),
+        ("older", _with_digest(older), "has the schema 'mechdesign-certificate/1', but this version of"),
+        ("malformed", _with_digest(malformed), "origin: is malformed"),
+        ("missing", None, f"{CERTIFICATE} is missing"),
+    ):
+        (made / CERTIFICATE).unlink() if text is None else (made / CERTIFICATE).write_text(text)
+        verified = run("verify", made)
+        assert (verified.exit_code, says in flat(verified.stdout)) == (1, True), (name, verified.output)
+        for command, line in commands.items():
+            result = run(*line)
+            if (name, command) == ("malformed", "sample"):
+                assert result.exit_code == 0, "a draw needs the channel alone"
+                continue
+            assert (result.exit_code, result.stdout) == (2, ""), (name, command)
+            assert result.stderr.startswith(f"error: {made}: "), (name, command, result.stderr)
+            assert says in result.stderr, (name, command, result.stderr)
+
+
+def _with_digest(document: dict[str, Any]) -> str:
+    return json.dumps({**document, "digest": document_digest(document)})
 
 
 @pytest.mark.parametrize("where", ["mechdesign.cli.watch_signals", "mechdesign.cli._Commands.invoke"])

@@ -187,7 +187,10 @@ def test_what_is_proposed_for_ten_files_is_designed_and_exported_without_its_pri
 
 def assert_designed(name: str, options: Sequence[object], cells: int) -> str:
     """Fail if the proposal for a file is not designed or exported without its prior; return the proposal."""
-    well("init", name, "-o", "made.toml", "--overwrite", "--cells", cells, *options)
+    Path("made.toml").unlink(missing_ok=True)
+    for folder in ("made", "public"):
+        shutil.rmtree(folder, ignore_errors=True)
+    well("init", name, "-o", "made.toml", "--cells", cells, *options)
     well("design", "made.toml", "-o", "made", "--no-report")
     well("export", "made", "--without-prior", "-o", "public")
     certificate, public = md.verify("made"), md.verify("public")

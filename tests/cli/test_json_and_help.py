@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import click
 import numpy as np
 import pytest
-from cli_examples import SPECIFICATION, run, well, write
+from cli_examples import SPECIFICATION, assert_wrong_usage, run, well, write
 
+import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.cli._found import Found, Shown, show
+from mechdesign.specification import schema
 from mechdesign.specification.examples import text_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
@@ -21,6 +24,7 @@ COMMANDS = (
     "attack made",
     "audit made --optimum",
     "audit m.csv --distance hamming --epsilon 1/100",
+    "budget --alpha 1 --backward P.csv",
     "budget --alpha 1 --steps 10 --backward P.csv",
     "cache",
     "chain walk.toml -o chain --overwrite",
@@ -29,7 +33,7 @@ COMMANDS = (
     "examples",
     "export made -o c.js",
     "info",
-    "init visits.csv -o visits.toml --overwrite",
+    "init visits.csv -o visits.toml",
     "inspect made",
     "inspect made made",
     "leakage --chain chain --epsilon 0.1 --steps 3 --window 2",
@@ -40,7 +44,6 @@ COMMANDS = (
     "ledger show l.json",
     "policy --example districts",
     "release walk.toml walk.csv --seed 1 -o walked",
-    "sample made --secret 0",
     "sample made --secret 0 -o out.csv",
     "table plain.toml",
     "table plain.toml people.csv --seed 1 -o rehearsed --no-report",
@@ -83,7 +86,11 @@ def test_json_has_the_facts_of_the_tables_and_the_page_lists_them() -> None:
     ):
         well(*line.split())
     for line in COMMANDS:
-        shown, printed = run(*line.split()), run(*line.split(), "--json")
+        shown = run(*line.split())
+        # No file is replaced.
+        for name in ("c.js", "leakage.csv", "out.csv", "visits.toml"):
+            Path(name).unlink(missing_ok=True)
+        printed = run(*line.split(), "--json")
         assert shown.exit_code == printed.exit_code, (line, shown.output, printed.output)
         found = json.loads(printed.stdout, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
         table = "".join(shown.stdout.split())
@@ -93,6 +100,32 @@ def test_json_has_the_facts_of_the_tables_and_the_page_lists_them() -> None:
                 assert "".join(name.replace("_", " ").replace("epsilon", "ε").split()) in table, (line, name)
         for text in texts_of({name: value for name, value in found.items() if name not in ("hull", "text")}):
             assert "".join(text.split()) in table or re.fullmatch(r"[\d/.]+|inf", text), (line, text)
+
+
+def test_answers_schema_and_documents_as_json(made: Path) -> None:
+    for line in ("--secret 0 -n 3", "--secret 0 -n 0", "--at 2,0 -n 2", "--input p.csv -n 2"):
+        write("x,y\n0,0\n2,0\n", "p.csv")
+        shown, printed = (well("sample", made, *line.split(), *more).stdout for more in ((), ("--json",)))
+        found = json.loads(printed)["answers"]
+        rows = shown.splitlines()[1 if "--input" in line else 0 :]
+        assert len(found) == len(rows), line
+        places = "--secret" not in line
+        names = ["row"] * ("--input" in line) + ["observable_index", "observable"] + ["x", "y"] * places
+        domain = md.Design.load(made).problem.observables
+        for index, (answer, row) in enumerate(zip(found, rows, strict=True)):
+            assert list(answer) == names, line
+            assert answer["observable"] == domain.labels[answer["observable_index"]]
+            assert not places or [answer["x"], answer["y"]] == domain.points[answer["observable_index"]].tolist()
+            assert answer.get("row", index // 2) == index // 2
+            # Both were drawn, and have the same form.
+            kinds = [type(value) for value in answer.values()]
+            assert len(row.split(",")) == (len(kinds) if "row" in answer else 2 if places else 1)
+    assert json.loads(well("info", "--schema", "--json").stdout) == schema()
+    assert json.loads(well("examples", "city", "--json").stdout) == {"text": text_of("city.toml")}
+    for form in ("csv", "npz"):
+        assert_wrong_usage({f"export made --format {form} --json": "--json prints facts of a file: name it with -o"})
+    for name in ("answers", "info --schema"):
+        assert f"`{name}`" in PAGE
 
 
 def test_values_are_printed_as_json_and_as_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,6 +167,11 @@ def commands(found: click.Command, *names: str) -> Iterator[tuple[str, ...]]:
 def test_the_help_of_each_command_fits_one_screen_and_gives_an_example() -> None:
     for names in commands(main):
         lines = run(*names, "--help").stdout.splitlines()
-        assert max(map(len, lines)) <= 80, names
         assert len(lines) <= 40, (names, len(lines))
-        assert any(line.strip().startswith("Example: mechdesign ") for line in lines), names
+        # An example is one line, which can be copied.
+        examples = [
+            after for line, after in pairwise(lines) if line.startswith(f"  Example: mechdesign {' '.join(names)}")
+        ]
+        assert examples == [""], names
+    for names in (*commands(main), (), ("ledger",)):
+        assert max(map(len, run(*names, "--help").stdout.splitlines())) <= 80, names

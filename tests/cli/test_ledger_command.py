@@ -49,6 +49,9 @@ def test_a_ledger_is_begun_once_for_its_owner() -> None:
     line = "ledger new l.json --epsilon 9"
     assert_wrong_usage({line: "exists already", f"{line} --again": "exists already"})
     assert md.Ledger(path="l.json").epsilon == 3
+    # Beside the file of somebody else stays no lock, which would make it a ledger.
+    Path("l.csv").write_text("1,0\n0,1\n")
+    assert_wrong_usage({"ledger new l.csv": "exists already", "ledger check l.json ''": "is empty"})
     Path("l.json").unlink()
     assert_wrong_usage({line: "--again"})
     assert "The records of an earlier ledger" in well(*line.split(), "--again").stdout
@@ -59,7 +62,7 @@ def test_no_result_is_written_onto_a_ledger() -> None:
     begin_ledger("l.json", 1)
     Path("B.csv").write_text("0.9,0.1\n0.2,0.8\n")
     lines = ("leakage --backward B.csv --epsilon 0.1 --steps 2", "budget --alpha 1 --steps 2")
-    assert_wrong_usage({f"{line} -o l.json": "l.json is a ledger" for line in lines})
+    assert_wrong_usage({f"{line} -o l.json": "l.json already exists" for line in lines})
     well(*lines[0].split(), "-o", "other.json")
 
 
@@ -115,7 +118,7 @@ def test_a_specification_makes_no_file_elsewhere(tmp_path: Path, way: str) -> No
 
 def test_a_ledger_without_a_budget_or_named_by_an_option_must_exist() -> None:
     line = " ".join(write(budget=""))
-    assert_wrong_usage({f"{line} -o out": "ledger new"})
+    assert_wrong_usage({f"{line} -o out": "error: ledger.path: names a ledger that does not exist"})
     write()
     assert_wrong_usage({f"{line} --ledger misspelt.json -o out": "ledger new"})
     begin_ledger("other.json", 2)

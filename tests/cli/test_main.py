@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pty
@@ -15,7 +16,7 @@ from cli_examples import assert_wrong_usage, run, well, write
 import mechdesign as md
 from mechdesign.base._deadline import Progress
 from mechdesign.cli import main
-from mechdesign.cli._console import progress
+from mechdesign.cli._console import _ProgressLine, progress
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_progress_is_a_bar_on_terminals(monkeypatch: pytest.MonkeyPatch) -> None
     with os.fdopen(secondary, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
         with progress() as report:
-            report(Progress("HiGHS", 0.0, 7))
+            report(Progress("1 of 3: HiGHS", 0.0, 7))
             report(Progress("2 of 3: round 2: 80 rows", 0.1, 2, lower=1.25))
             report(Progress("2 of 3: HiGHS", 0.0, 9))
             time.sleep(0.3)
@@ -79,6 +80,18 @@ def test_progress_is_a_line_every_few_seconds_elsewhere(
     lines = shown.err.splitlines()
     assert lines[0] == "reading · 0 s"
     assert lines[-1] == "block interior point, iteration 5 · cost between 1 and 1.5 · 0 s · at most 60 s left"
+
+
+def test_the_time_left_does_not_count_what_was_done_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(0.0, 10.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "perf_counter", lambda: next(clock))
+        line = _ProgressLine("starting")
+        line.note(Progress("91 of 100: designing", 0.0))
+        assert "left" not in line.text()
+        line.note(Progress("93 of 100: designing", 0.0))
+        # The two parts took 20 s.
+        assert line.text() == "93 of 100 · designing · 30 s · about 80 s left"
 
 
 def test_options_have_their_names() -> None:

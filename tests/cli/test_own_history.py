@@ -192,11 +192,11 @@ def test_public_channels_hold_no_prior_that_was_counted(mechanism: str) -> None:
             certificate = json.loads((folder / "certificate.json").read_text())
             said = certificate["metadata"].get("origin", {}).get("prior", "")
             if prior == PUBLIC:
-                np.testing.assert_allclose(held["prior"], each.prior)
+                np.testing.assert_allclose(held["prior"], each.stage.prior)
                 assert said == ""
             else:
                 np.testing.assert_array_equal(held["prior"], held["prior"][0])
-                assert np.ptp(each.prior) > 0.01
+                assert np.ptp(each.stage.prior) > 0.01
                 assert "stands in place of a private one" in said
 
 

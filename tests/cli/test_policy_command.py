@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_examples import assert_wrong_usage, flat, run, well, write
+from cli_examples import assert_wrong_usage, contents, flat, run, well, write
 
 import mechdesign as md
 from mechdesign import graphs
@@ -124,14 +124,26 @@ def test_files_of_a_policy() -> None:
     # The repaired graph can be named in a specification, and needs no repair.
     edges = SPECIFICATION[: SPECIFICATION.index("[[privacy]]")]
     again = facts(edges + '[[privacy]]\nkind = "graph"\nepsilon = 1\nedges_csv = { path = "out/policy-edges.csv" }\n')
-    says = "out/policy-edges.csv is the file of out/policy-edges.csv, which must not be overwritten"
-    assert_wrong_usage({"policy s.toml -o out": says})
     assert again["edges"] == len(rows) == 4
     assert (again["exposed"]["component"], again["repair"]) == ([], None)
 
 
-def test_labels_have_no_hull_and_nothing_of_an_older_picture_stays() -> None:
+def test_a_policy_graph_goes_into_a_new_or_empty_folder(made: Path) -> None:
     well("policy", write(SPECIFICATION), "-o", "out")
+    write("mine", "mine/policy.json")
+    write("mine", "others/thesis.tex")
+    says = {"out": "out holds policy-edges.csv", "mine": "mine holds policy.json", "others": "others holds thesis.tex"}
+    own = "which does not belong to a new policy graph; choose another folder"
+    lines = {f"policy s.toml -o {name}": f"{holds}, {own}" for name, holds in says.items()}
+    lines["policy s.toml -o made"] = "made holds certificate.json of a design or of another release"
+    lines["policy s.toml -o ''"] = "is empty"
+    assert_wrong_usage(lines)
+    Path("empty").mkdir()
+    well("policy", "s.toml", "-o", "empty")
+    assert contents("empty") == contents("out")
+
+
+def test_labels_have_no_hull_and_no_picture() -> None:
     shown = well("policy", write(LABELS), "-o", "out").stdout
     assert ("2, of 2, 1 secrets" in shown, "area" in shown) == (True, False)
     assert sorted(path.name for path in Path("out").iterdir()) == ["policy-edges.csv", "policy.json"]

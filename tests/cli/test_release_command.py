@@ -177,6 +177,13 @@ def test_the_truth_goes_elsewhere() -> None:
     for folder in ("released", "released/mine", "."):
         says = "--truth: is, contains or is inside"
         assert_wrong_usage({f"release s.toml t.csv --overwrite --truth {folder}": says})
+    (Path("others")).mkdir()
+    Path("others/true.csv").write_text("mine")
+    line = "release s.toml t.csv -o new --seed 1 --truth"
+    assert_wrong_usage({f"{line} others": "others holds true states", f"{line} released": "of a design or of another"})
+    Path("others/true.csv").rename("others/mine.csv")
+    assert_wrong_usage({f"{line} others": "others holds mine.csv, which does not belong to true states"})
+    well(*f"{line} mine --overwrite".split())
 
 
 def test_the_channels_of_all_steps_verify() -> None:

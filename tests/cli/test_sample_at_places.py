@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import assert_wrong_usage, contents, flat, run, well, write
+from cli_examples import assert_wrong_usage, flat, run, well, write
 
 import mechdesign as md
 from mechdesign.cli._places import _pair, find_option, locate_secrets
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model._answers import answers
-from mechdesign.synthesis._folders import check_no_input
+from mechdesign.synthesis._folders import check_no_input_in
 
 GRID = "grid = { columns = 4, rows = 3, south = 35.6, north = 35.8, west = 139.6, east = 139.9 }"
 POINTS = """csv = { path = "poi.csv", latitude = "lat", longitude = "lon", label = "id" }"""
@@ -100,7 +100,7 @@ def test_an_answer_for_a_place_is_a_place(city: Path, monkeypatch: pytest.Monkey
 
 COLLIDING = [[1.0000001, 2], [1.0000002, 2], [1234567.25, 2], [1234567.5, 2], [0.1 + 0.2, 1e-9], [-0.0, 1e-9]]
 PLACES = {
-    "a fine grid": md.Domain.geographic_grid(40, 30, 35.6, 35.6009, 139.7, 139.7012),
+    "a fine grid": md.Domain.geographic_grid(20, 9, 35.6, 35.60027, 139.7, 139.7006),
     "a grid across 180 degrees": md.Domain.geographic_grid(7, 3, -18.3, -16.1, 177.3, 182.9),
     "a grid in the plane": md.Domain.grid(7, 9, 1e-7, 3e9),
     "some cells": md.Domain.grid(5, 4, 1.0, 1.0).part([0, 3, 7, 19]),
@@ -128,13 +128,33 @@ def test_coordinates_that_a_command_suggests_find_the_same_place_again() -> None
     assert find_option(None, 3) == "--secret 3"
 
 
-def test_the_coordinates_of_an_answer_find_it_again() -> None:
-    for domain in PLACES.values():
-        if domain.lattice is None and domain.points.shape[1] == 2:
-            channel = md.Channel(np.eye(domain.size, dtype=np.int64) << 62)
-            for index, place in enumerate(answers(channel, domain, np.arange(domain.size)).place.tolist()):
-                found, _ = locate_secrets(domain, _pair(None, None, ",".join(map(repr, place))), None)
-                assert found.tolist() == [index]
+def random_domain(kind: int, rng: np.random.Generator) -> md.Domain:
+    columns, rows = rng.integers(2, 4, 2).tolist()
+    width, height = (10.0 ** rng.uniform(-6, 6, 2)).tolist()
+    south, west = float(rng.uniform(-59, 59)), float(rng.uniform(-180, 180))
+    if kind == 0:
+        return md.Domain.grid(columns, rows, width, height)
+    if kind == 1:
+        # Some of these grids cross 180 degrees.
+        return md.Domain.geographic_grid(columns, rows, south, south + 0.9, west, west + float(rng.uniform(0.001, 120)))
+    if kind == 2:
+        return md.Domain.anchors(columns, rows, width, height)
+    if kind == 3:
+        return md.Domain.from_points(rng.normal(size=(5, 2)) * width + height)
+    near = rng.uniform(-1e-6, 1e-6, (2, 5))
+    return md.Domain.from_coordinates(south + near[0], np.clip(west + near[1], -180, 180))
+
+
+def test_the_coordinates_of_an_answer_and_of_a_suggestion_find_it_again() -> None:
+    rng = np.random.default_rng(7)
+    for trial, domain in enumerate([*PLACES.values(), *(random_domain(trial % 5, rng) for trial in range(30))]):
+        if domain.points.shape[1] != 2 or domain.size > 30:
+            continue
+        channel = md.Channel(np.eye(domain.size, dtype=np.int64) << 62)
+        for index, place in enumerate(answers(channel, domain, np.arange(domain.size)).place.tolist()):
+            for text in (",".join(map(repr, place)), find_option(domain, index).removeprefix("--at ")):
+                found, _ = locate_secrets(domain, _pair(None, None, text), None)
+                assert found.tolist() == [index], (trial, text)
 
 
 def test_a_file_of_places_becomes_a_file_of_answers(city: Path) -> None:
@@ -174,7 +194,7 @@ def test_places_outside(city: Path) -> None:
     says = "p.csv, line 3: lies outside the grid, as do 1 others"
     assert_wrong_usage({f"sample {city} --input p.csv -o out.csv": says})
     taken = well("sample", city, "--input", "p.csv", "--outside", "nearest")
-    assert "2 of 3 places lie outside the grid, and are replaced by the nearest cell" in taken.stderr
+    assert "2 of 3 places lie outside the grid: the nearest cell is taken" in taken.stderr
     assert len(taken.stdout.splitlines()) == 4
 
 
@@ -225,12 +245,19 @@ def test_wrong_usage(designs: Path, made: Path, monkeypatch: pytest.MonkeyPatch)
     write("latitude,longitude\n100,2\n", "far.csv")
     write("latitude;longitude\n35.7;139.7\n", "semicolons.csv")
     write("lat,lon\n35.7,139.7\n", "short.csv")
-    labels = "a label such as home, work, pub, or an index from 0 to 3"
+    some = "home, work, pub, or an index from 0 to 3"
+    write("latitude,longitude\n35.7,139.7\n35.7,139.7\n", "two.csv")
     reach = "within 2.224 km of a place of the domain. Leave it out, or take the nearest place with --outside nearest"
     assert_wrong_usage(
         {
-            **{f"sample made --secret {secret}": labels for secret in ("cinema", "4", "-1", "1.0", "''")},
+            **{
+                f"sample made --secret {secret}": f"--secret {secret}: is not a secret; must be a label such as {some}"
+                for secret in ("cinema", "4", "-1", "1.0", "nan")
+            },
             "sample made --secret home --size -1": "--size",
+            "sample made --secret home -n 1000001": "--size: is too large for 1 place; found 1000001; must be at most",
+            f"sample made --secret home -n {10**20}": "at most 1,000,000, since each answer spends the budget",
+            "sample grid --input two.csv -n 500001": "is too large for 2 places; found 500001; must be at most 500,000",
             "sample made": "give one of --secret, --at and --input",
             "sample made/channel.csv --secret 0": "channel.csv: is a file; must be a folder",
             "sample made --secret 0 --outside nearest": "goes with",
@@ -267,37 +294,35 @@ def test_true_places_are_never_overwritten(city: Path, tmp_path: Path) -> None:
     os.link("p.csv", "hard.csv")
     Path("other").symlink_to(".", target_is_directory=True)
     names = ("p.csv", "./p.csv", "below/../p.csv", "link.csv", "hard.csv", "chain.csv", "other/p.csv")
-    says = "is the file of --input, which must not be overwritten; choose another name"
     for name in (*names, str(tmp_path / "p.csv")):
-        assert_wrong_usage({f"sample {city} --input p.csv -o {name}": says})
-        assert_wrong_usage({f"sample {city} --input {name} -o p.csv": says})
+        assert_wrong_usage({f"sample {city} --input p.csv -o {name}": "choose another"})
+        assert_wrong_usage({f"sample {city} --input {name} -o p.csv": "choose another"})
     assert Path("link.csv").is_symlink()
     well("sample", city, "--input", "p.csv", "-o", "other/q.csv")
 
 
 def test_only_files_can_be_overwritten() -> None:
-    file, device = Path("a.csv"), Path(os.devnull)
-    check_no_input(file, {"--input": file})
-    check_no_input(device, {"--input": device})
+    here, file, device = Path(), Path("a.csv"), Path(os.devnull)
+    check_no_input_in(here, ["a.csv"], {"--input": file})
+    check_no_input_in(device.parent, [device.name], {"--input": device})
     file.write_text("")
-    check_no_input(file, {"--input": Path("b.csv"), "--other": None})
-    with pytest.raises(ExportError, match=r"is the file of --input, which must not be overwritten"):
-        check_no_input(file, {"--input": file})
+    check_no_input_in(here, ["a.csv", "b.csv"], {"--input": Path("b.csv")})
+    with pytest.raises(ExportError, match=r"a.csv is the file of --input, which must not be overwritten"):
+        check_no_input_in(here, ["b.csv", "a.csv"], {"--other": Path("b.csv"), "--input": file})
 
 
-def test_commands_do_not_write_onto_what_they_read(made: Path) -> None:
+def test_commands_write_onto_no_file(made: Path) -> None:
     write("0.9,0.1\n0.2,0.8\n", "m.csv")
     write("a page\n", "made/report.html")
+    write("mine", "other.toml")
     Path("l.csv").symlink_to("m.csv")
-    before = contents(made)
-    assert_wrong_usage(
-        {
-            "sample made --at 0,0 -o made/channel.csv": "is the file of DIR, channel.csv, which must not be",
-            "sample made --at 0,0 -o made/certificate.json": "is the file of DIR, certificate.json, which must not be",
-            "leakage --backward m.csv --epsilon 1 --steps 2 -o m.csv": "m.csv is the file of --backward",
-            "budget --alpha 1 --steps 2 --backward m.csv -o l.csv": "l.csv is the file of --backward",
-            "audit m.csv --distance hamming -o m.csv": "m.csv is the file of FILE",
-            "export made --format csv -o made/channel.csv": "is the file of DIR, channel.csv",
-        }
+    lines = (
+        "sample made --at 0,0 -o made/channel.csv",
+        "sample made --secret 0 -o other.toml",
+        "leakage --backward m.csv --epsilon 1 --steps 2 -o m.csv",
+        "budget --alpha 1 --steps 2 --backward m.csv -o l.csv",
+        "audit m.csv --distance hamming -o m.csv",
+        "export made --format csv -o made/channel.csv",
+        "export made --format csv -o other.toml",
     )
-    assert contents(made) == before
+    assert_wrong_usage(dict.fromkeys(lines, "already exists, and is not replaced: choose another name"))

@@ -24,7 +24,8 @@ FORWARD = "0.0,1.0,0.0\n0.0,0.0,1.0\n1.0,0.0,0.0\n"
 def chain(header: str, rows: list[str], *options: str) -> tuple[str, str, str]:
     """Return the matrix that is counted in a table, and what `init` and `chain` say."""
     write("\n".join([header, *rows, ""]), "points.csv")
-    made = well("init", "points.csv", "--cells", 9, "-o", "points.toml", "--overwrite", *options)
+    Path("points.toml").unlink(missing_ok=True)
+    made = well("init", "points.csv", "--cells", 9, "-o", "points.toml", *options)
     found = well("chain", "points.toml", "--overwrite")
     return Path("chain/forward.csv").read_text(encoding="utf-8"), flat(made.output), flat(found.stderr)
 

@@ -1,4 +1,4 @@
-"""What users can name is documented: arguments, public names, errors, environment variables; pages name what exists."""
+"""What users can name is documented: arguments, public names, errors, variables; pages name what exists."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 import mechdesign as md
+from mechdesign.cli import main
 
 PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs"
@@ -117,6 +119,70 @@ def exists(name: str) -> bool:
             return isinstance(found, type) and part in getattr(found, "__annotations__", {})
         found = getattr(found, part)
     return True
+
+
+def options(command: click.Command, *names: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield each group and command with its options, and with those that all have."""
+    named = {name for each in command.params if isinstance(each, click.Option) for name in each.opts}
+    yield " ".join(names), named | {"--help", "--json"}
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from options(inner, *names, name)
+
+
+def wrong_calls(page: Path, known: dict[str, set[str]]) -> list[str]:
+    """Return the code of a page that names a command or an option that does not exist."""
+    text = page.read_text(encoding="utf-8")
+    code = re.findall(r"`(mechdesign [^`\n]+|--[^`\n]+)`", text)
+    for block in re.findall(r"(?ms)^ *```(.*?)^ *```", text):
+        code += re.findall(r"(?m)^ *(?:\$ |\S*/)?(mechdesign .+)", block.replace("\\\n", " "))
+    wrong = []
+    for each in code:
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", each))
+        words = re.match(r"mechdesign ([a-z]+)?(?: ([a-z]+))?", each)
+        if words is None:
+            are_known = named <= set().union(*known.values())
+        else:
+            names = [" ".join(filter(None, words.groups()[:count])) for count in (2, 1)]
+            name = next((each for each in names if each in known), None)
+            are_known = name is not None and named <= known[name]
+        if not are_known:
+            wrong.append(each)
+    return wrong
+
+
+def test_every_command_and_option_on_a_page_exists(tmp_path: Path) -> None:
+    known = dict(options(main))
+    pages = [*DOCS.rglob("*.md"), *PROJECT.glob("*.md")]
+    assert {str(page): wrong for page in pages if (wrong := wrong_calls(page, known))} == {}
+    (page := tmp_path / "page.md").write_text(
+        "`mechdesign ledger show l.json` `mechdesign --cite` `mechdesign compare a b` `--example` `--rows all`\n\n"
+        "```console\n$ mechdesign audit a.csv \\\n    --graph b.csv\n$ mechdesign verify a --graph b.csv\n```\n"
+    )
+    wrong = ["mechdesign compare a b", "--rows all", "mechdesign verify a --graph b.csv"]
+    assert wrong_calls(page, known) == wrong
+    # Messages and docstrings name options, too; the variables of a style sheet look like them.
+    sources = {path: path.read_text("utf-8") for path in (PROJECT / "mechdesign").rglob("*.py") if path.stem != "_svg"}
+    asked = {path.name: set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) for path, text in sources.items()}
+    assert {name: gone for name, found in asked.items() if (gone := found - set().union(*known.values()))} == {}
+
+
+def test_every_file_on_the_page_of_the_architecture_exists() -> None:
+    files: dict[str, str] = {}
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    for file, names in re.findall(r"`([\w/]+\.pyi?)`(?: \(((?:`[\w.]+`(?:, )?)+)\))?", text):
+        files[file] = files.get(file, "") + names
+    assert len(files) > 40
+    for file, names in files.items():
+        if "_NAME" not in file:
+            found = [folder / file for folder in (PROJECT / "mechdesign", PROJECT) if (folder / file).exists()]
+            assert found, file
+            for name in re.findall(r"`([\w.]+)`", names):
+                defined = rf"(?m)(?:def|class) {name.rpartition('.')[2]}\b|^{re.escape(name)}\b"
+                assert re.search(defined, found[0].read_text(encoding="utf-8")), (file, name)
 
 
 def test_every_error_and_warning_is_explained() -> None:

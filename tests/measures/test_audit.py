@@ -442,6 +442,18 @@ def test_rows_of_another_sum_are_weights_and_must_be_said_to_be() -> None:
         assert md.audit(matrix, hamming, weights=True).epsilon > 0 or "Transpose" in remedy
 
 
+def test_a_negative_entry_of_a_row_with_a_wrong_sum_is_named() -> None:
+    exact = np.array([[1, 0], [Fraction(6, 5), Fraction(-1, 5)]], dtype=object)
+    for matrix, value in (([[0.5, 0.5], [1.2, -0.2]], "-0.2"), (exact, "-0.2"), ([[1, 0], [-1, -2]], "-2")):
+        with pytest.raises(
+            InputError, match=rf"matrix\[1,1\]: is negative; found {value}; must be a prob.*\. Apply exp"
+        ):
+            md.audit(matrix, TWO)
+    # What rounding left below 0 is not the reason.
+    with pytest.raises(InputError, match=r"matrix\[1\]: does not sum to 1; found 0\.9"):
+        md.audit([[0.5, 0.5], [0.9, -1e-17]], TWO)
+
+
 def test_rows_that_are_rounded_to_three_places_are_probabilities() -> None:
     assert md.audit([[0.333, 0.333, 0.333], [0.5, 0.25, 0.25]], TWO).deviation < 0.0011
 

@@ -34,7 +34,7 @@ def noise_in_space() -> list[Row]:
         ({"graph": nx.DiGraph([(0, 1)])}, "graph", "is directed"),
         ({"graph": nx.Graph([(0, 0)])}, "graph", "has a self-loop"),
         ({"graph": nx.Graph()}, "graph", "has no nodes"),
-        ({"hull": "whole"}, "hull", '"component" or "graph"'),
+        ({"hull": "whole"}, "hull", "component, graph"),
     ]
     model: dict[str, Any] = {"epsilon": 1, "points": TRIANGLE, "graph": md.graphs.complete(3)}
     return [

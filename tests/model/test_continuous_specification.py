@@ -1,5 +1,6 @@
 """Continuous geo-indistinguishability from a specification: anchors, raw visits, and what is wrong with others."""
 
+import json
 import re
 import warnings
 
@@ -103,9 +104,10 @@ def test_visits_state_their_people(folder):
 def test_the_command_designs_verifies_and_samples(folder, monkeypatch):
     leave_pictures_blank(monkeypatch)
     run = CliRunner().invoke
-    found = run(main, ["design", str(folder / "spec.toml"), "-o", str(folder / "out")])
+    found = run(main, ["design", str(folder / "spec.toml"), "-o", str(folder / "out"), "--json"])
     assert found.exit_code == 0, found.output
-    assert "continuous privacy, ε per km (Euclidean distance, all" in found.output
+    stated = [each["requirement"] for each in json.loads(found.stdout)["requirements"]]
+    assert stated[0].startswith("continuous privacy, ε per km (Euclidean distance, all")
     assert "between neighbouring anchors along x" in found.output
     page = (folder / "out" / "report.html").read_text()
     assert "<h2>Real coordinates</h2>" in page

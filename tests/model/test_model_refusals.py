@@ -175,11 +175,6 @@ PRIORS = [
     (lambda: Prior.from_counts([1], smoothing=-1), "smoothing", "out of range"),
     (lambda: Prior.from_counts([1], smoothing=math.nan), "smoothing", "not finite"),
     (lambda: Prior.from_counts([1], smoothing=1.1e100), "smoothing", "out of range"),
-    (lambda: Prior.from_cells([0, 3], n=3), "cells[1]", "between 0 and 2"),
-    (lambda: Prior.from_cells([0, -1], n=3), "cells[1]", "-1"),
-    (lambda: Prior.from_cells([0.0], n=3), "cells", "integers"),
-    (lambda: Prior.from_cells([[0]], n=3), "cells", "2 axes"),
-    (lambda: Prior.from_cells([], n=3), "counts", "all zero"),
 ]
 CHAINS = [
     (lambda: MarkovChain.from_traces([0, 1, 0], n=2), "traces", "is a single trace"),

@@ -68,13 +68,3 @@ def test_from_counts_against_fractions(counts, smoothing):
     for value, weight in zip(prior.probabilities, exact, strict=True):
         assert abs(Fraction(float(value)) - weight / sum(exact)) <= Fraction(4, 2**53) * weight / sum(exact)
     assert prior.zeros.tolist() == [i for i, weight in enumerate(exact) if weight == 0]
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=50))
-def test_from_cells_counts(cells):
-    prior = Prior.from_cells(cells, n=10)
-    assert prior.probabilities.tolist() == [cells.count(i) / len(cells) for i in range(10)]
-    assert prior.zeros.tolist() == sorted(set(range(10)) - set(cells))
-    smoothed = Prior.from_cells(np.array(cells, dtype=np.uint8), 10, smoothing=1.0)
-    assert smoothed.probabilities.tolist() == [(cells.count(i) + 1) / (len(cells) + 10) for i in range(10)]
-    assert smoothed.zeros.size == 0

@@ -17,12 +17,12 @@ from mechdesign.measures._baselines import combine_bounds, exponential
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import answers, attack_measure, cost_measure, requirement_name
+from mechdesign.model._problem_words import attack_measure, cost_measure
 from mechdesign.model._requirements._distortion import DistortionPrivacy
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
-from mechdesign.model._words import decimal, recognise_measure
+from mechdesign.model._words import Words, recognise_measure
 from mechdesign.report._design_page import html
 from mechdesign.report._design_tables import adversaries, adversaries_table, summary
 from mechdesign.report._proved import describe_proof
@@ -150,17 +150,16 @@ def test_the_attack_is_measured_by_the_first_floor_else_by_the_places_else_by_id
 def test_answers_without_a_domain_are_secrets_only_where_the_truth_is_cheapest():
     grid = Domain.grid(2, 2, 2.0, 2.0)
     prior, apart = np.full(4, 0.25), distances.euclidean(grid)
-    assert answers(Problem(prior, apart, [], secrets=grid)) is grid
-    assert answers(Problem(prior, apart[::-1], [], secrets=grid)) is None
-    assert answers(Problem(prior, apart[:, :3], [], secrets=grid)) is None
+    assert Problem(prior, apart, [], secrets=grid).observables is grid
+    assert Problem(prior, apart[::-1], [], secrets=grid).observables is None
+    assert Problem(prior, apart[:, :3], [], secrets=grid).observables is None
 
 
 def test_requirements_are_named_with_their_units():
     grid = Domain.grid(2, 2, 2.0, 2.0, unit="m")
     apart = distances.euclidean(grid)
-    problem = Problem(np.full(4, 0.25), apart, [], secrets=grid)
     names = [
-        requirement_name(problem, requirement)
+        requirement.title(Words(grid))
         for requirement in (
             MetricPrivacy(1, apart),
             MetricPrivacy(1, apart * 3),
@@ -236,12 +235,6 @@ def test_adversaries_are_those_of_the_floors_and_of_each_error_under_the_true_pr
     least = sorted(each.expected for each in adversaries(problem, made))
     assert (len(table["rows"]), table["shown"], table["left_out"]) == (24, 24, 7)
     assert [float(row[2].split()[0]) for row in table["rows"]] == pytest.approx(least[:24], rel=1e-3)
-
-
-def test_decimals():
-    assert [decimal(text) for text in ("0", "-1/8", "1/3", "100", "12345678901234567890", "1e-7")] == [
-        "0", "−0.125", "1/3", "100", "12345678901234567890", "0.0000001"
-    ]  # fmt: skip
 
 
 # --- the metric that bounds imply ------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 from report_examples import certificate, channel, city
@@ -12,6 +13,7 @@ from report_examples import certificate, channel, city
 import mechdesign as md
 from mechdesign.certify._certificate import Checked
 from mechdesign.report._headlines import (
+    describe_errors,
     describe_limits,
     design_headline,
     table_headline,
@@ -87,3 +89,13 @@ def test_a_release_opens_with_its_budget_and_its_odds():
     drawn = table_headline(replace(release, description=replace(release.description, rehearsal=False)))
     assert drawn.good
     assert str(drawn).startswith("Released; ε = 1 was spent. No answer is more than 2.72 times as likely")
+
+
+def test_errors_that_are_written_alike_are_one_number():
+    for errors, said in (
+        ([10.041, 10.0412], "10.04"),
+        ([2.0, 3.5], "2 to 3.5"),
+        ([0.0, 3.5], "at most 3.5"),
+        ([0.0, 0.0], ""),
+    ):
+        assert describe_errors(SimpleNamespace(standard_errors=np.array(errors))) == said, errors

@@ -167,8 +167,18 @@ def test_checkins_take_part_where_data_are(data_folder, monkeypatch):
     assert len(family.data()) == 64
 
 
-def test_checkins_stay_out_without_data(monkeypatch, tmp_path):
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
+def test_a_folder_without_checkins_is_refused(monkeypatch, tmp_path):
+    for folder in (tmp_path, tmp_path / "nosuch"):
+        monkeypatch.setenv(VARIABLE, str(folder))
+        refused = Mistake(
+            str(folder), lambda: bench.run(solvers=["auto"], folder=tmp_path / "out"), VARIABLE, "specific_train.csv"
+        )
+        assert_refused((refused,))
+    assert not (tmp_path / "out").exists()
+
+
+def test_checkins_stay_out_without_data(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
     assert not FAMILIES["checkins"].available
     assert "checkins" not in {family for family, _, _ in problems(SUITES["small"])}
     with pytest.raises(md.errors.MechdesignError, match=VARIABLE):

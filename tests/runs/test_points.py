@@ -10,7 +10,7 @@ import pytest
 from refusals import Mistake, assert_refused
 from sweep_examples import TABLES, sweep, text
 
-from mechdesign.errors import ExportError, InputError, MetricWarning, MissingDependencyError, SpecificationError
+from mechdesign.errors import ExportError, MetricWarning, MissingDependencyError, SpecificationError
 from mechdesign.runs._points import MAX_POINTS, parse, points, read
 from mechdesign.runs.sweep import run
 from mechdesign.specification._specification import parse as parse_spec
@@ -179,14 +179,6 @@ def test_wrong_arguments_are_refused_before_anything_is_written(tmp_path):
         for name, (given, *more) in WRONG.items()
     )
     assert not (tmp_path / "out").exists()
-
-
-def test_a_number_of_processes_that_is_none_is_refused(tmp_path, monkeypatch):
-    for value, jobs in (("abc", 2), ("0", None), ("1.5", None), ("", 2), ("-1", None)):
-        monkeypatch.setenv("LOKY_MAX_CPU_COUNT", value)
-        with pytest.raises(InputError, match="LOKY_MAX_CPU_COUNT: is not a number of processes"):
-            run(sweep(), tmp_path / "out", jobs=jobs)
-        assert not (tmp_path / "out").exists(), value
 
 
 def test_folders_that_are_no_sweep_are_refused(tmp_path):

@@ -15,9 +15,8 @@ from mechdesign.errors import InputWarning, SpecificationError
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import requirement_name
 from mechdesign.model._requirements._metric import MetricPrivacy
+from mechdesign.model._words import Words
 from mechdesign.runs import sweep
 from mechdesign.specification._read import Source
 from mechdesign.specification._specification import Specification
@@ -212,6 +211,10 @@ def test_errors_in_toml_name_the_file(tmp_path: Path) -> None:
         with pytest.raises(SpecificationError, match="is not valid TOML") as raised:
             read_file(tmp_path / "broken.toml")
         assert raised.value.path == str(tmp_path / "broken.toml")
+        # Python would advise to raise its own limit.
+        (tmp_path / "broken.toml").write_text("title = " + "9" * 5000)
+        with pytest.raises(SpecificationError, match=r"value has 5000 digits$"):
+            read_file(tmp_path / "broken.toml")
 
 
 def test_a_mechanism_for_each_user(folder: Path) -> None:
@@ -230,5 +233,4 @@ def test_epsilon_is_per_unit() -> None:
     for unit, one in (("miles", "mile"), ("feet", "foot"), ("km", "km"), ("hours", "hour"), ("", "unit of distance")):
         domain = Domain.from_points([[0.0], [1.0], [3.0]], unit=unit)
         distance = distances.euclidean(domain)
-        problem = Problem(np.full(3, 1 / 3), distance, [MetricPrivacy(1, distance)], secrets=domain)
-        assert requirement_name(problem, problem.requirements[0]) == f"metric privacy, ε per {one} (Euclidean distance)"
+        assert MetricPrivacy(1, distance).title(Words(domain)) == f"metric privacy, ε per {one} (Euclidean distance)"

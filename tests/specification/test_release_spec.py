@@ -339,7 +339,7 @@ UNFIT = [
     (FULL, 'kind = "ranges", epsilon = 1, ranges = [[5, 2]]', "release.ranges[0]", "ends before"),
     (FULL, 'kind = "sum", epsilon = 1, attribute = "height"', "release.attribute", "not in the domain"),
     (FULL, 'kind = "workload", epsilon = 1', "release", "marginals, matrix"),
-    (FULL, 'kind = "workload", epsilon = 1, marginals = [["sex"]]', "release.marginals[0]", "unknown"),
+    (FULL, 'kind = "workload", epsilon = 1, marginals = [["sex"]]', "release.marginals[0]", "not known"),
     (FULL, 'kind = "cdf", epsilon = 1, fanout = 1', "release.fanout", "2"),
     ('policy = { kind = "full", unbounded = true }', 'kind = "quantiles", epsilon = 1, probabilities = [0.5]', *GONE),
     (BLOCKS, 'kind = "cdf", epsilon = 1, mechanism = "hierarchical"', "policy", "full or a threshold"),

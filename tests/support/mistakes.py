@@ -240,7 +240,9 @@ def in_files_of_data() -> Iterator[Mistake]:
         "NaN": "nan,1\n0.5,0.5\n",
         "a header": "x,y\n1,0\n0,1\n",
     }.items():
-        yield _told(f"chain: {name}", "leakage bad.csv --epsilon 0.1 --steps 3", "bad.csv", {"bad.csv": text})
+        yield _told(
+            f"chain: {name}", "leakage --backward bad.csv --epsilon 0.1 --steps 3", "bad.csv", {"bad.csv": text}
+        )
     for name, text, says in (
         ("empty", "", "header"),
         ("negative", "step,epsilon\n0,-1\n", "line 2"),
@@ -249,7 +251,7 @@ def in_files_of_data() -> Iterator[Mistake]:
         ("from step 1", "step,epsilon\n1,0.1\n2,0.1\n", "step 0"),
         ("another column", "eps,x\n1,2\n", "no column"),
     ):
-        yield _told(f"budgets: {name}", "leakage chain.csv --budgets bad.csv", says, {"bad.csv": text})
+        yield _told(f"budgets: {name}", "leakage --backward chain.csv --budgets bad.csv", says, {"bad.csv": text})
     for name, text, path, says in (
         ("empty", "", "prior.csv", "bad.csv"),
         ("text", "count\na\nb\nc\nd\n", "prior.csv", "bad.csv, line 2"),
@@ -553,12 +555,12 @@ def on_the_command_line() -> Iterator[Mistake]:
         "release s.toml good.csv": "privacy[0].kind",
         "release s.toml": "TRACE.csv",
         "leakage": "--forward",
-        "leakage none.csv": "--epsilon",
-        "leakage none.csv --epsilon 1 --steps 3": "none.csv",
-        "leakage chain.csv --epsilon -1 --steps 3": "--epsilon",
-        "leakage chain.csv --epsilon a --steps 3": "--epsilon",
-        "leakage chain.csv --epsilon 1 --steps 0": "--steps",
-        "leakage chain.csv --epsilon 0.1 --steps 3 -o a.svg --plot a.svg": "--plot",
+        "leakage --backward none.csv": "--epsilon",
+        "leakage --backward none.csv --epsilon 1 --steps 3": "none.csv",
+        "leakage --backward chain.csv --epsilon -1 --steps 3": "--epsilon",
+        "leakage --backward chain.csv --epsilon a --steps 3": "--epsilon",
+        "leakage --backward chain.csv --epsilon 1 --steps 0": "--steps",
+        "leakage --backward chain.csv --epsilon 0.1 --steps 3 -o a.svg --plot a.svg": "--plot",
         "budget --alpha -1 --steps 3 --backward chain.csv": "--alpha",
         "budget --steps 3": "--alpha",
         "budget --alpha a --steps 3": "--alpha",

@@ -40,7 +40,7 @@ _SECONDS = re.compile(r'"(?:solve|rounding|proving|certifying)_seconds": *[0-9.e
 
 CLOCK = {
     # A command prints its duration at the end of its output.
-    "console": re.compile(r"^time +[0-9.]+ s$", re.MULTILINE),
+    "console": re.compile(r"^seconds +[0-9.]+$", re.MULTILINE),
     # The time that the design of a channel takes depends on earlier outputs, and not on the true state.
     "steps.json": _SECONDS,
     "certificate.json": _SECONDS,

@@ -192,7 +192,7 @@ HIDDEN = fields(
 
 REQUIREMENTS = fields(
     "expected cost",
-    *((("schema", value), "schema") for value in ("mechdesign-certificate/2", "mechdesign-certificate/3", None)),
+    *((("schema", value), "schema") for value in ("mechdesign-certificate/1", "mechdesign-certificate/3", None)),
     (("objective", "worst"), "claims objective"),
     (("objective", "best"), "objective: is unknown"),
     *((("objective", value), "objective") for value in (1, ["expected"])),
@@ -485,7 +485,7 @@ JSON_OF_NO_CERTIFICATE = [
     (b"[" * 100_000, "not valid JSON"), (b'{"schema": NaN}', "NaN is not a number"),
     (b'{"schema": 1e999}', "not valid JSON"), (b'{"a": 1, "a": 1}', "a key occurs twice"),
     (b"9" * 5000, "not valid JSON"), (b"{}", "schema"),
-    (b'{"schema": "mechdesign-certificate/1"}', "missing or unknown keys: "),
+    (b'{"schema": "mechdesign-certificate/2"}', "missing or unknown keys: "),
 ]  # fmt: skip
 BYTES = rows(
     "expected cost",

@@ -216,10 +216,10 @@ def test_a_format_is_found_by_its_name_and_by_the_ending_of_a_file():
 
 
 def test_options_of_another_format_are_refused(design):
-    with pytest.raises(InputError, match=r"options\.all_rows: is not an option of csv; must be left out"):
-        written("csv", design, all_rows=True)
-    with pytest.raises(InputError, match="must be one of all_rows"):
-        written("mps", design, rows=True)
+    with pytest.raises(InputError, match=r"options\.classic: is not an option of csv; must be left out"):
+        written("csv", design, classic=True)
+    with pytest.raises(InputError, match="must be one of classic"):
+        written("js", design, rows=True)
 
 
 def test_parquet(design):

@@ -21,7 +21,7 @@ def run(steps: int = 4, **choices: object) -> list[md.traces.Release]:
 def test_who_knows_what_the_designer_knows_believes_the_same() -> None:
     releases = run()
     beliefs = Adversary(ring(4), INITIAL).watch(releases)
-    np.testing.assert_allclose(beliefs.priors, [release.prior for release in releases], rtol=1e-12)
+    np.testing.assert_allclose(beliefs.priors, [release.stage.prior for release in releases], rtol=1e-12)
     np.testing.assert_allclose(beliefs.posteriors, [release.posterior for release in releases], rtol=1e-12)
     np.testing.assert_allclose(
         beliefs.mass([0, 1, 1, 2]), [r.posterior[s] for r, s in zip(releases, [0, 1, 1, 2], strict=True)]
@@ -58,7 +58,7 @@ def test_expected_errors_are_those_of_the_optimal_attack() -> None:
 def test_who_holds_fewer_states_for_possible_finds_the_policy_kept() -> None:
     # DPHMM, section 10.6, Case I: the odds of two joined states change by at most e^ε.
     for release in run(2):
-        for one, other in release.graph.edges:
+        for one, other in release.stage.graph.edges:
             gain = release.log_likelihood[one] - release.log_likelihood[other]
             assert abs(gain) <= 1
     only = Adversary(np.eye(4), [0, 0.5, 0.5, 0]).watch(run(1))

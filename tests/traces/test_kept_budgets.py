@@ -160,9 +160,9 @@ def test_threads_share_a_trace() -> None:
 
     at_once(*[steps] * 3)
     # Each time was released once, and the belief is that of one trace that saw all outputs in order.
-    assert sorted(release.time for release in got) == list(range(6))
+    assert sorted(release.stage.time for release in got) == list(range(6))
     assert len(ledger.entries) == 6
-    ordered = sorted(got, key=lambda release: release.time)
+    ordered = sorted(got, key=lambda release: release.stage.time)
     watched = md.traces.Adversary(ring(4), np.full(4, 0.25)).watch(ordered)
     np.testing.assert_allclose(watched.posteriors[-1], trace.belief, rtol=1e-12)
 

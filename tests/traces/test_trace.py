@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any
 
 import networkx as nx
@@ -120,9 +121,9 @@ def test_a_release_depends_on_the_true_state_through_its_output_alone() -> None:
     for one, other in zip(*records, strict=True):
         assert repr(one) == repr(other)
         assert repr(one.stage) == repr(other.stage)
-        for name in ("posterior", "log_likelihood", "prior", "members", "coordinates"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-        assert set(one.graph.edges) == set(other.graph.edges)
+        for name in ("posterior", "log_likelihood", "coordinates", "stage.prior", "stage.members"):
+            np.testing.assert_array_equal(*map(attrgetter(name), (one, other)))
+        assert set(one.stage.graph.edges) == set(other.stage.graph.edges)
         assert one.certificate == other.certificate
 
 
@@ -154,8 +155,8 @@ def test_the_optimal_channel_costs_least_at_every_step(hull: Any, delta: float |
             assert release.certificate.holds
             costs[key] = release.certificate.expected_cost
             distance = md.distances.euclidean(domain)
-            rows = release.stage.channel.matrix[np.searchsorted(release.members, release.stage.surrogates)]
-            actual = release.prior @ (rows * distance[:, release.stage.fitted.observables]).sum(axis=1)
+            rows = release.stage.channel.matrix[np.searchsorted(release.stage.members, release.stage.surrogates)]
+            actual = release.stage.prior @ (rows * distance[:, release.stage.fitted.observables]).sum(axis=1)
             assert costs[key] == pytest.approx(actual, rel=1e-9)
         assert costs["lp", "map"] <= costs["lp", "component"] * (1 + 1e-9)
         assert costs["lp", "map"] < min(costs["planar-isotropic", "map"], costs["laplace", "map"])
@@ -167,16 +168,16 @@ def test_every_channel_keeps_its_graph_and_no_smaller_epsilon() -> None:
         uniform = (np.full((9, 9), 1 / 9), np.full(9, 1 / 9))
         trace = Trace(domain, md.graphs.blocks(domain, 2), 1, *uniform, mechanism, repaired="all")
         release = trace.step(0)
-        assert not list(nx.isolates(release.graph)), "cell 8 is a block of its own, and is joined to another"
-        assert release.repair is not None
-        assert release.repair.added[0][0] == 8
+        assert not list(nx.isolates(release.stage.graph)), "cell 8 is a block of its own, and is joined to another"
+        assert release.stage.repair is not None
+        assert release.stage.repair.added[0][0] == 8
         (checked,) = release.certificate.requirements
         assert checked.kind == "graph"
         assert checked.nominal == "1"
         assert checked.realised <= 1
         numerators = release.stage.channel.numerators
-        members = release.members.tolist()
-        for s, t in release.graph.edges:
+        members = release.stage.members.tolist()
+        for s, t in release.stage.graph.edges:
             ratio = Fraction(0)
             for a, b in ((s, t), (t, s)):
                 for x, y in zip(
@@ -424,7 +425,7 @@ def test_nothing_changes_when_a_step_fails() -> None:
             disturbed.step(state, epsilon=0)
         np.testing.assert_array_equal(disturbed.belief, before)
         one, other = undisturbed.step(state), disturbed.step(state)
-        assert (one.output, one.time) == (other.output, other.time)
+        assert (one.output, one.stage.time) == (other.output, other.stage.time)
 
 
 def test_a_state_that_cannot_be_reached_does_not_show_under_a_delta() -> None:
@@ -436,11 +437,11 @@ def test_a_known_state_is_released_as_it_is_and_domains_grow_from_there() -> Non
     trace = Trace(strip(5), md.graphs.complete(5), 1, ring(5), [0, 0, 1, 0, 0], rng=9)
     first, second = trace.step(2), trace.step(1)
     assert first.output == 2
-    assert first.members.tolist() == [2]
-    assert first.hull.dimension == 0
-    assert first.repair is None
-    assert second.members.tolist() == [1, 2, 3]
-    assert second.hull.dimension == 1
+    assert first.stage.members.tolist() == [2]
+    assert first.stage.hull.dimension == 0
+    assert first.stage.repair is None
+    assert second.stage.members.tolist() == [1, 2, 3]
+    assert second.stage.hull.dimension == 1
     alone = Trace(strip(1), md.graphs.complete(1), 1, [[1.0]], [1.0]).step(0)
     assert alone.output == 0
     assert alone.certificate.holds
@@ -459,13 +460,13 @@ def test_several_releases_at_one_time() -> None:
     trace = Trace(strip(3), md.graphs.line(3), 1, ring(3), [0.5, 0.3, 0.2], rng=10)
     first = trace.step(1)
     second = trace.step(1, epsilon="0.5", same_time=True)
-    assert (first.time, second.time, second.epsilon) == (0, 0, Fraction(1, 2))
-    np.testing.assert_allclose(second.prior, first.posterior)
+    assert (first.stage.time, second.stage.time, second.stage.epsilon) == (0, 0, Fraction(1, 2))
+    np.testing.assert_allclose(second.stage.prior, first.posterior)
     product = np.array([0.5, 0.3, 0.2]) * np.exp(first.log_likelihood + second.log_likelihood)
     np.testing.assert_allclose(second.posterior, product / product.sum())
     third = trace.step(2)
-    assert third.time == 1
-    np.testing.assert_allclose(third.prior, second.posterior @ ring(3))
+    assert third.stage.time == 1
+    np.testing.assert_allclose(third.stage.prior, second.posterior @ ring(3))
     watched = md.traces.Adversary(ring(3), [0.5, 0.3, 0.2]).watch([first, second, third])
     np.testing.assert_allclose(watched.posteriors, [second.posterior, third.posterior])
 
@@ -547,7 +548,7 @@ def test_outputs_that_are_not_snapped() -> None:
     assert release.output is None
     assert release.certificate is None
     assert release.stage.realised is None
-    lengths = release.hull.norm(release.coordinates - domain.points)
+    lengths = release.stage.hull.norm(release.coordinates - domain.points)
     np.testing.assert_allclose(release.posterior, np.exp(-lengths) / np.exp(-lengths).sum())
     assert "Release(time=0, output=[" in repr(release)
 
@@ -624,17 +625,17 @@ def test_any_policy_is_kept_whatever_comes(data: st.DataObject) -> None:
         releases.append(release)
         assert release.certificate is None or release.certificate.holds
         assert release.posterior[state] > 0
-        joint = release.prior * np.exp(release.log_likelihood - release.log_likelihood.max())
+        joint = release.stage.prior * np.exp(release.log_likelihood - release.log_likelihood.max())
         np.testing.assert_allclose(release.posterior, joint / joint.sum(), rtol=1e-9, atol=1e-300)
-        if trace._planner.repair is not None and len(release.members) > 1:
-            free = [s for s in release.members.tolist() if not g.degree(s)]
+        if trace._planner.repair is not None and len(release.stage.members) > 1:
+            free = [s for s in release.stage.members.tolist() if not g.degree(s)]
             free *= trace._planner.repaired == "disconnected"
-            assert release.stage.degrees[np.setdiff1d(release.members, free)].min(initial=2) > 1
-        for edge in release.graph.edges:
+            assert release.stage.degrees[np.setdiff1d(release.stage.members, free)].min(initial=2) > 1
+        for edge in release.stage.graph.edges:
             pair = release.log_likelihood[list(edge)]
-            assert pair.max() == -np.inf or np.ptp(pair) <= float(release.epsilon) + 1e-6
+            assert pair.max() == -np.inf or np.ptp(pair) <= float(release.stage.epsilon) + 1e-6
         state = int(rng.choice(n, p=matrix[state]))
     np.testing.assert_allclose(
         md.traces.Adversary(matrix, initial).watch(releases).posteriors, [r.posterior for r in releases], rtol=1e-9
     )
-    assert md.traces.compose(releases).epsilon == 3 * release.epsilon
+    assert md.traces.compose(releases).epsilon == 3 * release.stage.epsilon

@@ -133,7 +133,7 @@ def adversaries() -> list[Row]:
     adversary, other, channel = Adversary(ring(4), initial), trace().step(0), releases[0].stage.channel
     beliefs = adversary.watch(releases)
     return [
-        ("order", lambda: adversary.watch(releases[1:]), "releases[0].time", "out of order"),
+        ("order", lambda: adversary.watch(releases[1:]), "releases[0].stage.time", "out of order"),
         ("domain", lambda: adversary.watch([releases[0], other]), "releases[1]", "belongs to another domain"),
         ("a stage", lambda: adversary.watch([releases[0].stage]), "releases[0]"),  # type: ignore[list-item]
         ("length", lambda: beliefs.mass([0, 1]), "truth"),

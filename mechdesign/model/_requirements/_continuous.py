@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from mechdesign.base._arrays import Integers
+from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError, SpacingWarning
 from mechdesign.base._warnings import warn
 from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN
@@ -78,8 +79,7 @@ class ContinuousPrivacy(Requirement):
         number = positive(epsilon, "epsilon")
         if not isinstance(domain, Domain) or domain.lattice is None:
             raise InputError("domain", "has no anchors", value=domain, remedy="create the domain with Domain.anchors")
-        if distance not in _NORMS:
-            raise InputError("distance", "is not known", value=distance, bound=" or ".join(_NORMS))
+        require_name(distance, _NORMS, "distance")
         object.__setattr__(self, "epsilon", number)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "distance", distance)

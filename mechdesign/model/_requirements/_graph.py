@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from mechdesign.base._arrays import Integers, as_indices
+from mechdesign.base._arrays import Integers, read_only, require_below
+from mechdesign.base._values import cached_property
+from mechdesign.certify._claims import pairs
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number, positive
-from mechdesign.model._requirements._requirement import Requirement, check_stated, with_fields
+from mechdesign.model._requirements._requirement import Requirement, check_stated
 from mechdesign.model._words import Words
 
 if TYPE_CHECKING:
@@ -42,31 +44,38 @@ class GraphPrivacy(Requirement):
 
     kind: ClassVar[str] = "graph"
     epsilon: Fraction
-    graph: nx.Graph
+    edges: Integers
+    secrets: int
 
     def __init__(self, epsilon: Number, graph: nx.Graph) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         check_graph(graph, every=True)
-        object.__setattr__(self, "graph", _frozen(graph))
+        self._keep(np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2), graph.number_of_nodes())
+
+    def _keep(self, edges: Integers, size: int) -> None:
+        """Set the sorted edges and the number of secrets."""
+        proper = np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1)
+        object.__setattr__(self, "edges", read_only(np.unique(proper, axis=0)))
+        object.__setattr__(self, "secrets", size)
 
     def __repr__(self) -> str:
-        shape = f"{self.size} secrets, {self.graph.number_of_edges()} edges"
+        shape = f"{self.size} secrets, {len(self.edges)} edges"
         return f"GraphPrivacy(epsilon={exact_text(self.epsilon)}, {shape})"
 
     @property
     def size(self) -> int:
         """The number of secrets."""
-        return int(self.graph.number_of_nodes())
+        return self.secrets
 
-    @property
-    def policy_graph(self) -> nx.Graph:
+    @cached_property
+    def graph(self) -> nx.Graph:
         """The policy graph."""
-        return self.graph
+        # Imported late, because a verification needs no graph.
+        import networkx as nx
 
-    @property
-    def edges(self) -> Integers:
-        """The edges as an integer array of shape (k, 2)."""
-        return np.array(sorted(tuple(sorted(edge)) for edge in self.graph.edges), dtype=np.int64).reshape(-1, 2)
+        graph = nx.empty_graph(self.size)
+        graph.add_edges_from(self.edges.tolist())
+        return nx.freeze(graph)
 
     def stated(self) -> tuple[Stated, ...]:
         """Return the statement that bounds both directions of every edge."""
@@ -83,31 +92,13 @@ class GraphPrivacy(Requirement):
         Returns:
             The requirement.
         """
-        import networkx as nx
-
-        stated = check_stated(stated, 1)
-        (only,) = stated
-        graph = nx.empty_graph(secrets)
-        graph.add_edges_from(only.arrays["edges"].tolist())
-        return cls(only.numbers["epsilon"], graph)
-
-    def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
-        """Return the requirement on a subset of the secrets, with the edges between them.
-
-        Args:
-            secrets: The ascending indices of the subset. The result numbers the secrets of the subset from 0.
-            floors: Ignored, because the requirement has no floors.
-
-        Returns:
-            The requirement on the subset.
-        """
-        import networkx as nx
-
-        chosen = as_indices(secrets, "secrets", self.size)
-        number = {secret: index for index, secret in enumerate(chosen.tolist())}
-        kept = nx.empty_graph(len(number))
-        kept.add_edges_from((number[s], number[t]) for s, t in self.graph.subgraph(number).edges())
-        return with_fields(self, graph=nx.freeze(kept))
+        (only,) = check_stated(stated, 1)
+        edges = pairs(only.arrays["edges"], "edges")
+        require_below(edges, secrets, "edges")
+        made = object.__new__(cls)
+        object.__setattr__(made, "epsilon", positive(only.numbers["epsilon"], "epsilon"))
+        made._keep(edges, secrets)
+        return made
 
     def title(self, words: Words) -> str:
         """Return the name of the requirement with its number of edges.
@@ -134,12 +125,3 @@ class GraphPrivacy(Requirement):
         return (
             f"shift the odds between two secrets joined by an edge of the policy graph by a factor of at most {factor}"
         )
-
-
-def _frozen(graph: nx.Graph) -> nx.Graph:
-    import networkx as nx
-
-    plain = nx.Graph()
-    plain.add_nodes_from(range(graph.number_of_nodes()))
-    plain.add_edges_from(graph.edges())
-    return nx.freeze(plain)

@@ -149,7 +149,7 @@ class Requirement(ABC):
         """
 
     @property
-    def policy_graph(self) -> nx.Graph | None:
+    def graph(self) -> nx.Graph | None:
         """The graph to which `[policy]` applies; answers stay in its components. Only graph privacy has one."""
         return None
 

@@ -17,7 +17,7 @@ from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._requirement import Requirement, check_stated, square
-from mechdesign.model._words import Words, decimal
+from mechdesign.model._words import Words
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -102,7 +102,7 @@ class ThresholdPrivacy(Requirement):
         """
         found = words.measure(self.distance)
         name = f" ({found.name})" if found.name else ""
-        return f"threshold privacy, ε within {found.with_unit(decimal(self.radius))}{name}"
+        return f"threshold privacy, ε within {found.with_unit(exact_text(self.radius))}{name}"
 
     def promise(self, words: Words) -> str:
         """Describe the largest change of the odds between two secrets within the radius.
@@ -113,6 +113,6 @@ class ThresholdPrivacy(Requirement):
         Returns:
             The end of the sentence "Anyone who sees an answer can …".
         """
-        within = words.measure(self.distance).with_unit(decimal(self.radius))
+        within = words.measure(self.distance).with_unit(exact_text(self.radius))
         factor = words.factor(float(self.epsilon))
         return f"shift the odds between two secrets within {within} of each other by a factor of at most {factor}"

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechdesign.base._errors import InputError
+from mechdesign.base._check import require_name
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,8 @@ def find(name: str) -> Example:
     >>> find("city").file
     'city.toml'
     """
-    for example in EXAMPLES:
-        if example.name == name:
-            return example
-    raise InputError(
-        "--example", "is not known", value=name, bound=f"one of {', '.join(each.name for each in EXAMPLES)}"
-    )
+    examples = {each.name: each for each in EXAMPLES}
+    return examples[require_name(name, examples, "--example")]
 
 
 def text_of(file: str) -> str:

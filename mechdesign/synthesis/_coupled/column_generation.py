@@ -40,19 +40,11 @@ from mechdesign.synthesis._settings import SolveSettings
 _UNIT = 1e-9
 
 
-@dataclass(frozen=True)
-class PartsTuning:
-    """The constants of the decomposition.
-
-    Attributes:
-        max_rounds: Largest number of rounds.
-        gap_share: Share of the tolerance that the decomposition may use; rounding may use the rest.
-        solver_tolerance: Feasibility tolerance and relative gap of the linear programs.
-    """
-
-    max_rounds: int = 300
-    gap_share: float = 0.3
-    solver_tolerance: float = 1e-10
+_MAX_ROUNDS = 300
+# Share of the tolerance that the decomposition may use; rounding may use the rest.
+_GAP_SHARE = 0.3
+# Feasibility tolerance and relative gap of the linear programs.
+_SOLVER_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +164,6 @@ def decompose(
     solver: str,
     settings: SolveSettings,
     deadline: Deadline,
-    tuning: PartsTuning | None = None,
 ) -> tuple[GenerationOutcome[PartColumns], PartsBest, int]:
     """Alternate between pricing and mixing until cost and lower bound agree, or until the time limit.
 
@@ -182,7 +173,6 @@ def decompose(
         solver: Name of the solver of the pricing problems.
         settings: Tolerance, threads and options.
         deadline: Deadline of the design.
-        tuning: Constants of the decomposition.
 
     Returns:
         The outcome, the best mixture with the best bound, and the number of rounds.
@@ -190,15 +180,12 @@ def decompose(
     Raises:
         SolverError: A solver fails.
     """
-    tuning = tuning or PartsTuning()
-    options = Options(
-        tuning.solver_tolerance, deadline=deadline.quiet(), threads=settings.threads, extra=settings.options
-    )
+    options = Options(_SOLVER_TOLERANCE, deadline=deadline.quiet(), threads=settings.threads, extra=settings.options)
     best: PartsBest = Bracket(_UNIT * max(float(np.abs(kind.problem.cost).max()) for kind in kinds))
     pricer = PartPricer(kinds, minima, solver, options)
     outcome = generate_columns(
-        PartMixtureMaster(kinds, minima, tuning.solver_tolerance, deadline), pricer,
-        PartColumns(tuple((kind.constant,) for kind in kinds)), best, tuning.gap_share * settings.tolerance, deadline,
-        max_rounds=tuning.max_rounds, min_entering_limit=len(kinds),
+        PartMixtureMaster(kinds, minima, _SOLVER_TOLERANCE, deadline), pricer,
+        PartColumns(tuple((kind.constant,) for kind in kinds)), best, _GAP_SHARE * settings.tolerance, deadline,
+        max_rounds=_MAX_ROUNDS, min_entering_limit=len(kinds),
     )  # fmt: skip
     return outcome, best, pricer.rounds

@@ -59,17 +59,18 @@ JSON = Format("json", "channel, labels, points, prior and certificate", (".json"
 _NEAR_ONE_BITS = 4
 
 
-def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
+def mps(problem: Problem) -> Iterator[str]:
     """Yield the lines of the program of `problem` in free MPS format.
 
-    The program has the irreducible privacy rows, or with `all_rows` the rows of every pair. Pairs with exponents above
-    `LARGEST_ROW_EXPONENT` get no rows. The objective is the cost. If the cost is far from 1, it is multiplied by a
-    power of two. Without this factor, solvers with absolute tolerances would treat small costs as 0. Comments state
-    this factor, and the factors of floors. Blocks are named as in `RowReduction`.
+    The program has the irreducible privacy rows. Pairs with exponents above `LARGEST_ROW_EXPONENT` get no rows. The
+    objective is the cost. If the cost is far from 1, it is multiplied by a power of two. Without this factor, solvers
+    with absolute tolerances would treat small costs as 0. Comments state this factor, and the factors of floors. Blocks
+    are named as in `RowReduction`.
     """
     form = normalise(problem)
-    pairs = np.isfinite(form.exponents) if all_rows else mark_irreducible(form.exponents)
-    triples = list_all_rows(pairs & (form.exponents <= LARGEST_ROW_EXPONENT), form.observables)
+    triples = list_all_rows(
+        mark_irreducible(form.exponents) & (form.exponents <= LARGEST_ROW_EXPONENT), form.observables
+    )
     program, _ = RowReduction(triples, scaled=False).apply(form)
     scaled, comments = _scale(program, form)
     yield from to_mps(scaled, comments)
@@ -124,11 +125,11 @@ def _describe_factor(what: str, factor: float) -> str:
     return f"{what} times {factor:.17g} (2^{round(math.log2(factor))})"
 
 
-def _mps_contents(exported: Exported, all_rows: bool = False) -> Iterator[bytes]:
-    return (line.encode() for line in mps(exported.problem, all_rows))
+def _mps_contents(exported: Exported) -> Iterator[bytes]:
+    return (line.encode() for line in mps(exported.problem))
 
 
-MPS = Format("mps", "the linear program that the channel solves", (".mps",), _mps_contents, options=("all_rows",))
+MPS = Format("mps", "the linear program that the channel solves", (".mps",), _mps_contents)
 
 
 def _npz_contents(exported: Exported) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._check import require_kind
+from mechdesign.base._check import require_kind, require_name
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact, exact_text
@@ -97,9 +97,7 @@ class Cumulative(Query[Any]):
     fanout: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.mechanism not in ("auto", *_MECHANISMS):
-            bound = '"auto", "ordered", "ordered-hierarchical" or "hierarchical"'
-            raise InputError("mechanism", "is not known", value=self.mechanism, bound=bound)
+        require_name(self.mechanism, ("auto", *_MECHANISMS), "mechanism")
         if self.fanout is not None:
             object.__setattr__(self, "fanout", as_fanout(self.fanout))
 

@@ -136,11 +136,8 @@ class KMeans(Query[ClusteringRelease]):
     initial: ArrayLike | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", as_integer(self.k, "k", 1))
+        object.__setattr__(self, "k", as_integer(self.k, "k", 1, _MOST_CLUSTERS))
         object.__setattr__(self, "iterations", as_integer(self.iterations, "iterations", 1))
-        if self.k > _MOST_CLUSTERS:
-            bound = f"at most {_MOST_CLUSTERS:,}"
-            raise InputError("k", "is too large", value=self.k, bound=bound, remedy="request fewer clusters")
         if self.initial is not None:
             object.__setattr__(self, "initial", as_floats(self.initial, "initial", "(k, d)"))
 

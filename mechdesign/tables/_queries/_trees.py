@@ -684,9 +684,7 @@ def _fanouts(size: int, theta: int) -> list[int]:
 
 def _check_arguments(size: int, theta: int, fanout: int, epsilon: object) -> tuple[int, int, int, Fraction]:
     number = as_integer(size, "size", 1)
-    threshold = as_integer(theta, "theta", 1)
-    if threshold > number:
-        raise InputError("theta", "is above the number of values", value=theta, bound=f"from 1 to {number}")
+    threshold = as_integer(theta, "theta", 1, number)
     budget = exact(epsilon, "epsilon")
     if not _LEAST_EPSILON <= budget <= _LARGEST_EPSILON:
         problem = "is not positive" if budget <= 0 else "is out of range"
@@ -695,8 +693,5 @@ def _check_arguments(size: int, theta: int, fanout: int, epsilon: object) -> tup
 
 
 def as_fanout(fanout: object) -> int:
-    """Return a fan-out of trees; raise `InputError` if it is not an integer of at least 2."""
-    branches = as_integer(fanout, "fanout", 2)
-    if branches > _LARGEST_FANOUT:
-        raise InputError("fanout", "is too large", value=fanout, bound=f"an integer from 2 to {_LARGEST_FANOUT}")
-    return branches
+    """Return a fan-out of trees; raise `InputError` if it is not an integer from 2 to the largest fan-out."""
+    return as_integer(fanout, "fanout", 2, _LARGEST_FANOUT)

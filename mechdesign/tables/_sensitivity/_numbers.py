@@ -47,24 +47,24 @@ class LatticeMatrix:
         return bool(self.entries.dtype.kind == "f")
 
 
-def as_lattice(matrix: Any, size: int, path: str = "query") -> LatticeMatrix:
+def as_lattice(matrix: Any, size: int) -> LatticeMatrix:
     """Return a matrix, or a single row over the values, as integers times a unit if the conversion is exact.
 
     Floats are converted by their exact binary values, or stay floats if the integers would not fit into an int64.
     Fractions, Decimals and strings in object arrays are converted exactly.
     """
-    refuse_names(matrix, path)
-    array = named(matrix, path, dtype=object)
+    refuse_names(matrix, "query")
+    array = named(matrix, "query", dtype=object)
     array = array[None] if array.ndim == 1 else array
     if array.ndim != 2 or array.shape[1] != size or array.shape[0] == 0:
-        raise InputError(path, "has the wrong shape", value=np.shape(matrix), bound=f"({size},) or (q, {size})")
+        raise InputError("query", "has the wrong shape", value=np.shape(matrix), bound=f"({size},) or (q, {size})")
     if array.dtype.kind in "biu":
         return LatticeMatrix(_small(array.astype(object) if array.dtype.kind == "u" else array.astype(np.int64)))
     if array.dtype.kind == "f":
-        return _from_floats(array.astype(np.float64), path)
+        return _from_floats(array.astype(np.float64))
     if array.dtype.kind == "O":
-        return _from_objects(array, path)
-    raise InputError(path, f"contains entries of type {array.dtype}", bound="an array of real numbers")
+        return _from_objects(array)
+    raise InputError("query", f"contains entries of type {array.dtype}", bound="an array of real numbers")
 
 
 def plain(power: Fraction, norm: int, floats: bool) -> int | float | Fraction:
@@ -93,20 +93,20 @@ def root_up(power: Fraction) -> float:
     return least_float(number, lambda tried: Fraction(tried) ** 2 >= power and as_decimal(tried) ** 2 >= power)
 
 
-def _small(array: NDArray[Any], factor: int = 1) -> NDArray[Any]:
+def _small(array: NDArray[Any]) -> NDArray[Any]:
     """Return integers as int64 if sums of their squared differences cannot overflow, else as Python integers."""
     largest = max(abs(int(array.max())), abs(int(array.min())))
     fits = 4 * largest * largest * len(array) < 1 << _LARGEST_BITS
     return array.astype(np.int64 if fits else object)
 
 
-def _from_floats(array: Floats, path: str) -> LatticeMatrix:
+def _from_floats(array: Floats) -> LatticeMatrix:
     good = np.abs(array) <= _LARGEST
     if not good.all():
         place = np.unravel_index(int(np.argmin(good)), array.shape)
         row, column = (int(index) for index in place)
         raise InputError(
-            f"{path}[{row},{column}]", "is not accepted", value=float(array[place]), bound="a number of at most 1e300"
+            f"query[{row},{column}]", "is not accepted", value=float(array[place]), bound="a number of at most 1e300"
         )
     for bits in (0, 8, 24):
         scaled = np.ldexp(array, bits)
@@ -121,9 +121,9 @@ def _from_floats(array: Floats, path: str) -> LatticeMatrix:
     return LatticeMatrix(array, floats=True)
 
 
-def _from_objects(array: NDArray[Any], path: str) -> LatticeMatrix:
+def _from_objects(array: NDArray[Any]) -> LatticeMatrix:
     fractions = [
-        [exact(value, f"{path}[{row},{column}]") for column, value in enumerate(values)]
+        [exact(value, f"query[{row},{column}]") for column, value in enumerate(values)]
         for row, values in enumerate(array.tolist())
     ]
     return replace(_from_fractions(fractions), floats=any(isinstance(value, float) for value in array.ravel()))

@@ -137,9 +137,7 @@ def sensitivity(
 
 def as_norm(norm: object) -> int:
     """Return 1 or 2; raise `InputError` for any other norm."""
-    if (number := as_integer(norm, "norm", 1)) > 2:
-        raise InputError("norm", "is not offered", value=norm, bound="1 or 2")
-    return number
+    return as_integer(norm, "norm", 1, 2)
 
 
 def of_counts(policy: BasePolicy, norm: int, partition: ArrayLike | None = None) -> Sensitivity:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import cholesky, eigh, qr
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._check import as_number
+from mechdesign.base._check import as_number, require_name
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.tables._linear_queries import LinearQueries
 from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph
@@ -259,16 +259,14 @@ _BITS = 61
 
 def check_choice(kind: object, tolerance: object) -> None:
     """Raise `InputError` if the kind is unknown or the tolerance is not between 0 and 1."""
-    if kind not in ("auto", *KINDS):
-        raise InputError("kind", "is unknown", value=kind, bound=f'"auto", {", ".join(map(repr, KINDS))}')
+    require_name(kind, ("auto", *KINDS), "kind")
     if not 0 < as_number(tolerance, "tolerance") < 1:
         raise InputError("tolerance", "is not accepted", value=tolerance, bound="above 0 and below 1")
 
 
 def check_strategy(policy: Policy, noise: object) -> None:
     """Raise `InputError` for a policy or a noise that `Workload.strategy` does not support."""
-    if noise not in ("gaussian", "laplace"):
-        raise InputError("noise", "is unknown", value=noise, bound='"gaussian" or "laplace"')
+    require_name(noise, ("gaussian", "laplace"), "noise")
     if as_policy(policy).constraints:
         raise InputError(
             "policy",

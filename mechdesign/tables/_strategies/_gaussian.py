@@ -181,6 +181,10 @@ _RANK = 1e-11
 # further one doubles the number of blocks, and each block changes the whole matrix.
 _MAX_MIRRORS = 3
 
+_MOST_UPDATES = 1000
+# The exponent β. For β = 2 the bound is guaranteed to increase; slightly larger values are faster.
+_EXPONENT = 2.5
+
 
 @dataclass(frozen=True)
 class OptimalGram:
@@ -209,8 +213,6 @@ def optimal_gram(
     mirrors: Sequence[Integers] = (),
     *,
     tolerance: float = 2e-5,
-    iterations: int = 1000,
-    exponent: float = 2.5,
 ) -> OptimalGram:
     """Minimise tr(X⁺M) over X ⪰ 0 with eᵀXe ≤ 1 for every edge e = e_x − e_y of the policy.
 
@@ -228,8 +230,6 @@ def optimal_gram(
         space: the edges.
         mirrors: commuting involutions of the values that map M and the set of edges to themselves (see `symmetries`).
         tolerance: the search stops if upper/lower − 1 is at most this number.
-        iterations: the largest number of updates.
-        exponent: the exponent β. For β = 2 the bound is guaranteed to increase; slightly larger values are faster.
 
     Returns:
         The best matrix and the best weights of all steps.
@@ -244,7 +244,7 @@ def optimal_gram(
     lower, upper = 0.0, np.inf
     best, best_weights = gram, np.exp(logs)
     step = 0
-    for step in range(1, iterations + 1):  # noqa: B007
+    for step in range(1, _MOST_UPDATES + 1):  # noqa: B007
         point = logs + momentum / (momentum + 3) * (logs - before)
         momentum += 1
         weights = np.exp(point - point.max())
@@ -268,7 +268,7 @@ def optimal_gram(
         if upper <= lower * (1 + tolerance):
             break
         before = logs
-        logs = point + exponent * np.log(np.maximum(ratio, 1e-30))
+        logs = point + _EXPONENT * np.log(np.maximum(ratio, 1e-30))
         logs = np.maximum(logs - logs.max() - np.log(np.exp(logs - logs.max()).sum()), _SMALLEST_LOG)
         if bound < last:
             momentum, before = 0, logs
