@@ -63,7 +63,7 @@ def long(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site, every warning an error, ask its search, and run the code of the pages."""
+    """Build the site, every warning an error, and run the code of the pages."""
     run(session, "sphinx-build", "-j", "2", "-W", "--keep-going", "-q", "-b", "html", "docs", str(SITE))
     run(session, "pytest", "tests/docs", "-m", "not slow or long", env={"MECHDESIGN_SITE": str(SITE)})
 

@@ -27,7 +27,6 @@ extensions = [
     "docstrings",
     "reference",
     "autolink",
-    "ranking",
     "peers",
     "served",
     "browser",
@@ -60,7 +59,6 @@ intersphinx_mapping = {
 
 html_theme = "furo"
 html_title = f"mechdesign {release}"
-templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"

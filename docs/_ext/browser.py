@@ -1,4 +1,4 @@
-"""Pages that compute in the browser: ``{browser-verifier}`` proves bundles, ``{slider}`` shows stored designs.
+"""The page that proves bundles in the browser, with ``{browser-verifier}``.
 
 npm fetches Pyodide, in the version and with the digest of `pyodide.json`, into the user's cache. If npm cannot fetch
 it, one line says so, the site is complete otherwise, and the page names the command that verifies bundles.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
 import re
 import shutil
@@ -26,11 +25,10 @@ from platformdirs import user_cache_path
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
-from stored import RESULTS, load, markdown, origin
 
 PINNED: Mapping[str, Any] = json.loads((Path(__file__).parent / "pyodide.json").read_text(encoding="utf-8"))
 VERIFIER = Path(__file__).parents[2] / "mechdesign" / "certify" / "second_verifier.py"
-EXAMPLE = Path(__file__).parents[1] / "_static" / "slider" / "city.toml"
+EXAMPLE = Path(__file__).parents[1] / "_static" / "verify" / "city.toml"
 NPM_SECONDS = 300
 PAGE = "try/verify"
 # The page may load files of its own site, and nothing else; browsers apply this to the worker, too, which is started
@@ -126,78 +124,21 @@ class BrowserVerifier(SphinxDirective):
         """Return it."""
         if pyodide() is None:
             return self.parse_text_to_nodes(_WITHOUT)
-        return [nodes.raw("", _VERIFIER, format="html", part="verify")]
+        return [nodes.raw("", _VERIFIER, format="html")]
 
 
-_SLIDER = """<div class="slider" id="slider" hidden>
-<div class="controls">
-<p><label for="slider-epsilon">ε, the privacy parameter</label>
-<output for="slider-epsilon" class="epsilon"></output>
-<input type="range" id="slider-epsilon" min="0" max="{most}" step="1" value="{epsilon}"></p>
-<fieldset><legend>Floor on the error of the best attack</legend>{floors}</fieldset>
-<p><label for="slider-cell">True cell</label> <select id="slider-cell">{cells}</select></p>
-<p class="headline" role="status"></p>
-</div>
-<figure><svg viewBox="-4 -4 {width} {height}" role="img"></svg><figcaption></figcaption></figure>
-<dl></dl>
-</div>
-<details class="slider-table" open><summary>All designs as a table</summary>"""
-
-
-class Slider(SphinxDirective):
-    """Controls and map of the stored designs; their table, which is all that readers without JavaScript see."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return both."""
-        self.env.note_dependency(str(RESULTS / "slider.json"))
-        line = nodes.paragraph("", origin("slider"), classes=["origin"])
-        return [
-            nodes.raw("", slider_html(load("slider")["slider"]), format="html", part="slider"),
-            *self.parse_text_to_nodes(markdown("slider")),
-            line,
-            nodes.raw("", "</details>", format="html"),
-        ]
-
-
-def slider_html(data: Mapping[str, Any]) -> str:
-    """Return the controls of the slider."""
-    first, (columns, rows) = data["first"], data["cells"]
-    floors = "".join(
-        f'<label><input type="radio" name="slider-floor" value="{index}"{_if(index == first["floor"], " checked")}> '
-        f"{'none' if floor == '0' else f'{html.escape(floor)} km'}</label> "
-        for index, floor in enumerate(data["floors"])
-    )
-    cells = "".join(
-        f'<option value="{cell}"{_if(cell == first["cell"], " selected")}>column {cell % columns + 1}, '
-        f"row {cell // columns + 1} ({share:g} % of all people)</option>"
-        for cell, share in enumerate(data["prior"])
-    )
-    most, size = len(data["epsilons"]) - 1, {"width": 100 * columns + 8, "height": 100 * rows + 8}
-    return _SLIDER.format(most=most, epsilon=first["epsilon"], floors=floors, cells=cells, **size)
-
-
-def _if(condition: bool, text: str) -> str:
-    return text if condition else ""
-
-
-def add_parts(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document) -> None:
-    """Add the scripts and styles of the parts that a page has."""
-    for node in doctree.findall(nodes.raw) if doctree is not None else ():
-        if part := node.get("part"):
-            if part == "slider":
-                app.add_js_file("slider/designs.js", loading_method="defer")
-            app.add_js_file(f"{part}/{part}.js", loading_method="defer")
-            app.add_css_file(f"{part}/{part}.css")
+def add_tool(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document) -> None:
+    """Add script and style to the page of the tool."""
+    if page == PAGE and pyodide() is not None:
+        app.add_js_file("verify/verify.js", loading_method="defer")
+        app.add_css_file("verify/verify.css")
 
 
 def write_files(app: Sphinx, error: Exception | None) -> None:
-    """Write the files of both parts, and the policy of the page that verifies."""
+    """Write the files of the tool, and the policy of its page."""
     if error is not None or app.builder.format != "html":
         return
     static = Path(app.outdir) / "_static"
-    if (RESULTS / "slider.json").exists():
-        data = json.dumps(load("slider")["slider"], ensure_ascii=False, separators=(",", ":"))
-        (static / "slider" / "designs.js").write_text(f"const mechdesignDesigns = {data};\n", encoding="utf-8")
     shutil.copyfile(VERIFIER, static / "verify" / VERIFIER.name)
     if (found := pyodide()) is not None:
         shutil.copytree(found, static / "verify" / "pyodide", dirs_exist_ok=True)
@@ -235,10 +176,9 @@ def always_outdated(app: Sphinx, env: Any, added: set[str], changed: set[str], r
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directives, and what is written after the pages."""
+    """Register the directive, and what is written after the pages."""
     app.add_directive("browser-verifier", BrowserVerifier)
-    app.add_directive("slider", Slider)
     app.connect("env-get-outdated", always_outdated)
-    app.connect("html-page-context", add_parts)
+    app.connect("html-page-context", add_tool)
     app.connect("build-finished", write_files)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from bundles import put
+from sites import is_within
 from tampering import GROUPS
 
 import mechdesign as md
@@ -158,3 +159,17 @@ def test_a_worker_that_cannot_be_loaded_is_said(opened):
     found, text = verdict(page)
     assert found == "failed"
     assert "could not" in text
+
+
+def test_a_request_to_another_host_would_be_found():
+    site = "http://127.0.0.1:8000"
+    for url in (f"{site}/index.html", "blob:http://127.0.0.1:8000/1", "data:,x", "file:///x"):
+        assert is_within(url, site)
+    for url in (
+        "https://example.org/",
+        "http://127.0.0.1:80000/",
+        "http://127.0.0.1/",
+        "http://localhost:8000/",
+        "ws://x/",
+    ):
+        assert not is_within(url, site)

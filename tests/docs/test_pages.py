@@ -23,9 +23,6 @@ def name_of(page: Path) -> str:
 @pytest.mark.parametrize("page", [page for page in PAGES if CODE.search(page.read_text("utf-8"))], ids=name_of)
 def test_the_code_on_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    # A page about another package is run where that is installed.
-    for package in re.findall(r"^% needs: (\w+)$", page.read_text(encoding="utf-8"), flags=re.M):
-        pytest.importorskip(package)
     assert run_page(page)
 
 
