@@ -78,7 +78,8 @@ def test_between_anchors_answers_are_kept_by_name(site):
     assert line in page
     assert field in page
     page = page.replace('src="channel.js"', 'src="coordinates.js"')
-    presses = "share.click(); share.click(); shown.append(` of ${mechdesign.count}`)"
+    kept = "Object.keys(JSON.parse(localStorage.getItem(about.digest))).length"
+    presses = f"share.click(); share.click(); shown.append(` of ${{{kept}}}`)"
     (site / "coordinates.html").write_text(page.replace("</html>", f"<script>{presses}</script></html>"), "utf-8")
     text, dots = shown((site / "coordinates.html").as_uri())
     assert text.startswith("Sent: 45.7")
