@@ -1,6 +1,6 @@
 """Take the pictures of reports: ``python docs/screenshots.py [NAME ...]`` writes ``docs/pictures/report_NAME.png``.
 
-A report is made, its sections get numbers, and Chromium (``chromium`` on the path) draws it. Needs the extra ``docs``.
+A report is made, and Chromium (``chromium`` on the path) draws it. Needs the extra ``docs``.
 """
 
 from __future__ import annotations
@@ -24,27 +24,6 @@ from town import first, town
 FOLDER = Path(__file__).parent / "pictures"
 WIDTH, TALLEST = 960, 4000
 
-CITY = """
-title = "A simulated town"
-domain.grid = { columns = 8, rows = 6, width = 8.0, height = 6.0, unit = "km" }
-prior.simulated = { people = 10_000, background = 0.1, centres = [
-    { x = 3.0, y = 3.0, spread = 1.2, weight = 3 },
-    { x = 6.5, y = 4.5, spread = 0.8, weight = 1 },
-] }
-cost.distance = "euclidean"
-privacy = [
-    { kind = "metric", epsilon = 1, distance = "euclidean" },
-    { kind = "distortion", minimum = 1.2, distance = "euclidean" },
-]
-"""
-
-
-def design_page(folder: Path) -> Path:
-    """Return the page of a design."""
-    made = md.specification.parse(CITY).design(tolerance=1e-5)
-    md.save(made, folder / "town")
-    return folder / "town/report.html"
-
 
 def page_of(problem: md.Problem) -> Callable[[Path], Path]:
     """Return a function that makes the page of a problem's design."""
@@ -56,25 +35,9 @@ def page_of(problem: md.Problem) -> Callable[[Path], Path]:
     return make
 
 
-NUMBERED = """
-main h1, main section > h2 { counter-increment: part; }
-main h1::before, main section > h2::before {
-  content: counter(part); display: inline-block; width: 1.6em; margin-right: 0.5em; border-radius: 1em;
-  background: #b3261e; color: #fff; text-align: center; font-weight: bold;
-}
-"""
 ANSWERS = "main section:not(:has(#answers)) { display: none; }"
-# A page, and the style that selects and numbers its parts.
+# A page, and the style that selects its parts.
 PICTURES: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "top": (
-        design_page,
-        NUMBERED + "main { counter-reset: part; } main section:nth-of-type(n+3) { display: none; }",
-    ),
-    "maps": (
-        design_page,
-        NUMBERED + "main { counter-reset: part 3; } main header, main section:nth-of-type(-n+2), "
-        "main section:nth-of-type(n+6) { display: none; }",
-    ),
     "town": (page_of(town(1.0)), ANSWERS),
     "first": (page_of(first()), ANSWERS),
 }
