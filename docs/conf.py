@@ -27,7 +27,6 @@ extensions = [
     "docstrings",
     "reference",
     "autolink",
-    "peers",
     "served",
     "browser",
 ]

@@ -189,7 +189,7 @@ def _users(env: BuildEnvironment) -> dict[str, set[str]]:
     if not _USERS:
         objects = env.get_domain("py").data["objects"]
         for page in env.found_docs:
-            if page.startswith((*LINKED, "extending/")):
+            if page.startswith((*LINKED, "project/extending")):
                 for node in literals(env.get_doctree(page)):
                     if target := target_of(node.astext(), objects):
                         _USERS.setdefault(objects[target].docname, set()).add(page)
