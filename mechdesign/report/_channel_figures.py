@@ -23,7 +23,6 @@ from mechdesign.measures._baselines import NO_INFORMATION, Reference
 from mechdesign.model._domain import Domain
 from mechdesign.model._words import clip, format_bound, percent, plain, power, relative, short
 from mechdesign.report import _maps as maps
-from mechdesign.report._explorer import ExplorerData, name_of
 from mechdesign.report._maps import round_ticks
 from mechdesign.report._scales import Scale, error_scale, probability_scale
 from mechdesign.report._style import (
@@ -362,25 +361,6 @@ def panels_picture(panels: Sequence[Panel], scale: Scale, finding: str, zero: st
     return figure
 
 
-def secret_picture(shown: ExplorerData) -> Figure:
-    """Show the probability of each answer for one secret, and the adversary's mean posterior belief in each secret."""
-    secrets = shown.secrets.domain
-    answers = secrets if shown.same else shown.answers.domain
-    own = shown.first if shown.same else None
-    panels = [
-        Panel(answers, shown.matrix[shown.first], "Its answers", "answers", own),
-        Panel(
-            secrets,
-            shown.beliefs[shown.first],
-            "Secrets confused with this secret",
-            "beliefs",
-            shown.first,
-        ),
-    ]
-    zero = "never" if (shown.matrix == 0).any() or (shown.beliefs == 0).any() else ""
-    return panels_picture(panels, shown.scale, f"One secret at a time: {name_of(secrets, shown.first)}", zero)
-
-
 def outputs_finding(rows: ArrayLike) -> str:
     """Return a sentence on the number of observables over which the rows (k, m) of the likeliest secrets spread."""
     shown = np.asarray(rows, dtype=np.float64)
@@ -448,6 +428,18 @@ def _place_elsewhere(secrets: Domain | None, observables: Domain | None, index: 
         return None
     x, y = secrets.points[index].tolist()
     return x, y
+
+
+def name_of(domain: Domain | None, index: int) -> str:
+    """Return the name of a member: its label or number, with "cell" before a number of a grid cell.
+
+    >>> name_of(Domain.grid(2, 1, 2.0, 1.0), 1), name_of(Domain.from_labels(["a", "b"]), 1)
+    ('cell 1', 'b')
+    """
+    if domain is None:
+        return str(index)
+    cell = "cell " if domain.cells is not None and domain.labels[index] == str(index) else ""
+    return cell + clip(domain.labels[index], 34)
 
 
 def secret_title(domain: Domain | None, index: int) -> str:

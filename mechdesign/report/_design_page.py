@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._dithering import EUCLIDEAN, Dithered
@@ -19,6 +20,7 @@ from mechdesign.measures._baselines import Baseline, baselines, reference_costs
 from mechdesign.model._channel import Channel
 from mechdesign.model._components import label_tied_secrets
 from mechdesign.model._disclosure import describe_disclosure
+from mechdesign.model._domain import Domain
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
@@ -27,7 +29,7 @@ from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _graph_figures as policy
 from mechdesign.report._channel_figures import most_likely, secret_title
 from mechdesign.report._design_tables import adversaries_table, list_requirement_bars, side_by_side, summary
-from mechdesign.report._explorer import collect_explorer_data, data_block, panel_attributes, view
+from mechdesign.report._explorer import explorer
 from mechdesign.report._guarantee import describe_design
 from mechdesign.report._headlines import describe_limits, design_headline, write_achieved
 from mechdesign.report._pages import Strong, figure, panels, render
@@ -209,27 +211,30 @@ def _meaning(compared: Sequence[Baseline]) -> str:
     return " ".join(meanings) or "The costs of an answer independent of the secret, and of the true answer."
 
 
+def _describe(values: Floats, domain: Domain | None, what: str, title: str = "", unit: str = "%") -> dict[str, str]:
+    """Return the HTML attributes that describe a map to screen readers."""
+    most = int(np.argmax(values))
+    name = plain(domain.labels[most]) if domain is not None else str(most)
+    largest = percent(values[most]) if unit == "%" else short(float(values[most]))
+    said = f"{title + ': ' if title else ''}{what}, {len(values)} values, the largest {largest} at {name}"
+    return {"role": "img", "aria-label": plain(said)}
+
+
 def _pictures(
     problem: Problem,
     channel: Channel,
     certificate: Certificate,
     compared: Sequence[Baseline],
 ) -> dict[str, object]:
-    """Return the figures of a page, and the data of its maps for the script."""
+    """Return the figures of a page."""
     prior, secrets, domain = problem.prior, problem.secrets, problem.observables
     measured = attack_measure(problem)
     errors = attack.optimal(channel, prior, measured.matrix).per_secret
-    n, m = channel.numerators.shape
-    same = domain is secrets if secrets is not None else domain is None and n == m
-    views = view(secrets, n), view(domain, m)
-    shown = collect_explorer_data(*views, channel.matrix, prior, int(most_likely(prior, 1)[0]), same)
-    side = "secrets" if same else "answers"
     each = "probability of each answer"
     unit, wrong = measured.unit, "adversary’s expected error" + (f" ({measured.unit})" if measured.unit else "")
     rows = {
         index: f"{secret_title(secrets, index)}, prior {percent(prior[index])}" for index in most_likely(prior).tolist()
     }
-    row, belief = shown.matrix[shown.first], shown.beliefs[shown.first]
     proved_gap = certificate.lower_bound, certificate.relative_gap
     references = reference_costs(problem, compared)
     draw = functools.partial
@@ -245,29 +250,19 @@ def _pictures(
         ),
         panels(
             draw(plot.prior_picture, prior, secrets), "prior",
-            parts={"prior": panel_attributes(prior, secrets, "prior", "secrets", "prior probability")},
+            parts={"prior": _describe(prior, secrets, "prior probability")},
         ),
         panels(
             draw(plot.outputs_picture, channel.matrix, prior, secrets, domain), "answers",
             parts={
-                f"row-{index}": panel_attributes(channel.matrix[index], domain, f"row {index}", side, each, title)
+                f"row-{index}": _describe(channel.matrix[index], domain, each, title)
                 for index, title in rows.items()
-            },
-        ),
-        panels(
-            draw(plot.secret_picture, shown), "secret",
-            parts={
-                "answers": panel_attributes(row, domain, "answers", side, each, "Its answers"),
-                "beliefs": panel_attributes(
-                    belief, secrets, "beliefs", "secrets", "the adversary’s mean "
-"belief", "Secrets confused with this secret"
-                ),
             },
         ),
         panels(
             draw(plot.error_picture, errors, prior, secrets, unit), "error",
             parts={
-                "error": panel_attributes(errors, secrets, "error", "secrets", wrong, unit=unit),
+                "error": _describe(errors, secrets, wrong, unit=unit),
                 "scatter": {"role": "img", "aria-label": plain(
                     f"Expected error against prior for {np.count_nonzero(prior)} secrets; the mean is "
                     f"{short(float(prior @ errors))} {unit}".rstrip()
@@ -277,9 +272,8 @@ def _pictures(
     )  # fmt: skip
     return {
         "pictures": {picture["name"]: picture for picture in pictures},
-        "data": data_block(shown, {"prior": (prior, "%"), "error": (errors, plain(unit))}),
+        "explorer": explorer(secrets, domain, channel.matrix, prior),
         "measured": measured.name or "error as given",
-        "some": "" if shown.rows()[1] else len(shown.rows()[0]),
         "meaning": _meaning(compared),
     }
 

@@ -6,9 +6,7 @@ escaped, and control characters are left out.
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 import re
 from collections.abc import Callable, Sequence
 from importlib import resources
@@ -20,11 +18,12 @@ from matplotlib.figure import Figure
 
 from mechdesign.certify._texts import csv_text
 from mechdesign.model._words import plain
+from mechdesign.report._explorer import POLICY
 from mechdesign.report._scales import ramps
 from mechdesign.report._style import Target, on_page, report_style
 from mechdesign.report._svg import Parts, inline_panels, inline_svg
 
-# The page loads nothing and runs only its own script, whatever the labels contain.
+# The page loads nothing and runs only the script of the explorer, whatever the labels contain.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
@@ -42,17 +41,10 @@ def typeset(text: str) -> Markup:
 
 
 def render(template: str, **facts: object) -> str:
-    """Return the page of a template filled with facts, whose text is escaped.
-
-    A page with `data` for its maps contains the script that makes them interactive.
-    """
-    style, script, policy = _file("report.css"), "", _POLICY
+    """Return the page of a template filled with facts, whose text is escaped."""
+    style = _file("report.css")
     style += f"{ramps(dark=False)}\n@media (prefers-color-scheme: dark) {{\n{ramps(dark=True)}\n}}\n"
-    if "data" in facts:
-        script = _file("report.js")
-        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        policy += f"; script-src 'sha256-{digest}'"
-    head = {"style": style, "script": script, "policy": policy}
+    head = {"style": style, "policy": f"{_POLICY}; {POLICY}"}
     return _environment().get_template(template).render(head=head, **facts)
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
 from html.parser import HTMLParser
-from typing import Any
 
 import numpy as np
 import pytest
@@ -147,23 +144,3 @@ def leave_pictures_blank(patched: pytest.MonkeyPatch) -> None:
 def leave_out(draw: object, name: str, *_: object, **__: object) -> dict[str, object]:
     """Return the facts of a picture that shows nothing."""
     return {"name": name, "finding": "", "drawn": ("", ""), "caption": "", "panels": False, "data": (), "csv": ""}
-
-
-def record_maps(patched: pytest.MonkeyPatch, module: str) -> dict[str, dict[str, dict[str, str]]]:
-    """Leave the pictures of a page blank; return the attributes of the maps in each figure, by the figure's name."""
-    maps: dict[str, dict[str, dict[str, str]]] = {}
-
-    def record(draw: object, name: str, parts: dict[str, dict[str, str]]) -> dict[str, object]:
-        maps[name] = parts
-        return leave_out(draw, name)
-
-    patched.setattr(f"{module}.panels", record)
-    patched.setattr(f"{module}.figure", leave_out)
-    return maps
-
-
-def data_of(page: str) -> dict[str, Any]:
-    """Return the data that a page holds for its script."""
-    [text] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    found: dict[str, Any] = json.loads(text)
-    return found
