@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Tutorials, README and the landing page have readers of another kind, and are checked by their own tests.
 CHECKED = (
     "mechdesign", "benchmarks", "docs/theory", "docs/howto", "docs/gallery",
-    "docs/trust", "docs/glossary.md", "docs/reference/environment.md",
+    "docs/trust", "docs/glossary.md",
 )  # fmt: skip
 # The messages of the figures are claims and findings of the gallery.
 MESSAGES_EXCLUDED = ("benchmarks/papers",)

@@ -101,12 +101,5 @@ def test_the_gallery_is_that_of_the_stored_results(gallery: Any) -> None:
         assert (gallery.DOCS / name).read_text(encoding="utf-8") == text, "run: python docs/gallery.py"
         assert "E_" not in re.sub(r"\$[^$]*\$", "", text)
     assert {path.name for path in gallery.PAGES.iterdir()} == {Path(name).name for name in written} - {"gallery.md"}
-    for name, figure in all_figures().items():
+    for name in all_figures():
         assert (gallery.PICTURES / f"{name}.svg").is_file()
-        data = gallery.PICTURES / f"{figure.experiment.name}.csv"
-        assert data.read_bytes() == gallery.data_csv(figure.experiment.stored().rows), "run: python docs/gallery.py"
-
-
-def test_data_of_the_gallery_have_a_cell_for_each_value(gallery: Any) -> None:
-    text = gallery.data_csv([{"a": 0.1, "b": [1, 2]}, {"a": None, "c": "x, y"}]).decode()
-    assert text.splitlines() == ["a,b,c", '0.1,"[1, 2]",', ',,"x, y"']

@@ -46,13 +46,9 @@ def place_of(text: str, objects: dict[str, Any]) -> tuple[str, str, str] | None:
 @cache
 def commands() -> dict[str, str]:
     """Return the page of each command of the command line."""
-    folder = reference.PAGES.parent
-    return {
-        name: f"reference/{page.stem}"
-        for page in folder.glob("command_line*.md")
-        for names in re.findall(r"^```{command-help} (.*)$", page.read_text(encoding="utf-8"), flags=re.M)
-        for name in names.split()
-    }
+    page = reference.PAGES.parent / "command_line.md"
+    names = re.findall(r"^```{command-help} (.*)$", page.read_text(encoding="utf-8"), flags=re.M)
+    return {name: "reference/command_line" for line in names for name in line.split()}
 
 
 def target_of(text: str, objects: dict[str, Any]) -> str | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import click
 from docutils import nodes
-from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -106,12 +105,10 @@ def _kind(value: Schema) -> str:
 class Grammar(SphinxDirective):
     """``{specification-grammar}`` shows the tables of a specification, with their keys, from the JSON schema.
 
-    Its argument is empty for channels, or ``release`` for releases from tables. A long grammar is shown on two pages:
-    the tables before the one that ``before`` names, and the one that ``since`` names with those after it.
+    Its argument is empty for channels, or ``release`` for releases from tables.
     """
 
     optional_arguments = 1
-    option_spec: ClassVar = {"before": directives.unchanged_required, "since": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
         """Return a section for each table."""
@@ -120,10 +117,7 @@ class Grammar(SphinxDirective):
         shown = both["release" if self.arguments else "specification"]
         # Tables that both have are shown once.
         known = both["specification"]["$defs"] if self.arguments else {}
-        tables = list(grammar(shown))
-        names = [name for name, _ in tables]
-        start, end = (names.index(self.options[key]) if key in self.options else None for key in ("since", "before"))
-        for name, text in tables[start:end]:
+        for name, text in grammar(shown):
             if name in known:
                 continue
             label = f"{'release' if self.arguments and name not in shown['$defs'] else 'table'} {name.lower()}"
