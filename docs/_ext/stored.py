@@ -36,19 +36,20 @@ def origin(name: str) -> str:
     )
 
 
-def markdown(name: str) -> str:
-    """Return the table of a result in Markdown."""
+def markdown(name: str, places: str = "") -> str:
+    """Return the table of a result in Markdown: all rows, or those at the places, counted from 1."""
     table = load(name)["table"]
-    rows = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
+    chosen = [table["rows"][int(place) - 1] for place in places.split()] or table["rows"]
+    rows = [table["columns"], ["---"] * len(table["columns"]), *chosen]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
 
 
 def with_tables(text: str) -> str:
-    """Return a text with each table between ``<!-- results NAME -->`` and ``<!-- end -->`` as it is stored now."""
+    """Return a text with each table between ``<!-- results NAME ROWS -->`` and ``<!-- end -->`` as it is stored now."""
     load.cache_clear()
     return re.sub(
-        r"(<!-- results (\w+) -->\n).*?(<!-- end -->)",
-        lambda found: f"{found[1]}\n{markdown(found[2])}\n*{origin(found[2])}.*\n\n{found[3]}",
+        r"(<!-- results (\w+)([\d ]*) -->\n).*?(<!-- end -->)",
+        lambda found: f"{found[1]}\n{markdown(found[2], found[3])}\n*{origin(found[2])}.*\n\n{found[4]}",
         text,
         flags=re.S,
     )
