@@ -93,12 +93,6 @@ def leakage() -> Figure:
     return plots.leakage([0.1] * 10, forward.reverse(forward.stationary()), forward)
 
 
-def budgets() -> Figure:
-    """Show budgets that keep the leakage of every release at one."""
-    forward = md.MarkovChain([[0.8, 0.2], [0.1, 0.9]])
-    return plots.leakage_allocation(1.0, 30, forward.reverse(forward.stationary()), forward)
-
-
 def policy() -> Figure:
     """Show a constrained policy graph, who is exposed, and the edge that repairs it."""
     city = md.Domain.grid(columns=6, rows=6, width=6.0, height=6.0, unit="km")
@@ -242,7 +236,6 @@ PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {
     "channels": (channels, "png"),
     "attack": (attack, "png"),
     "leakage": (leakage, "png"),
-    "budgets": (budgets, "png"),
     "policy": (policy, "png"),
     "dithering": (dithering, "png"),
     "figure_answers": (figure_answers, "png"),

@@ -2,7 +2,7 @@
 
 Metric, threshold and graph privacy compare rows of the channel, so their proofs hold under any prior. Everything that
 depends on the prior is left out: the multipliers of the lower bound, the summary, and the origin of the problem. The
-integers of the channel do not change; they were optimised for the true prior (see docs/howto/hide_the_prior.md).
+integers of the channel do not change; they were optimised for the true prior (see docs/howto/export.md).
 """
 
 from __future__ import annotations
