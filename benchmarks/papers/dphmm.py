@@ -58,9 +58,8 @@ def judge_runtime(rows: Rows) -> Verdict:
         sizes = f"{mean['G_util']['members']:.0f} possible states, DPLS {mean['DPLS']['members']:.0f}"
         texts.append(f"{data[:1].upper()}{data[1:]} ({sizes}): {times}")
     found = (
-        f"means over all steps. {'. '.join(texts)}. A mechanism that was fitted to a constrained domain is kept while "
-        "the domain stays the same. That of DPHMM stays the same once the chain has mixed. A δ-location set changes "
-        "with every output, so DPLS has to fit again."
+        f"means over all steps. {'. '.join(texts)}. A δ-location set changes with every output, so DPLS fits its noise "
+        "again at every step."
     )
     return Verdict(held, 2 * len(_values(rows, "data")), found)
 
@@ -91,8 +90,7 @@ def judge_performance(rows: Rows) -> Verdict:
     wrong = sum(not claim for claim in claims[3::4])
     found = (
         f"degrees of protection and errors are means over all steps. {'. '.join(texts)}. G_util protects among more "
-        f"states than DPLS on {len(claims) // 4 - wrong} of {len(claims) // 4} data sets. The size of the δ-location "
-        "set depends on the chain, and ours, counted from few traces, is not the paper's."
+        f"states than DPLS on {len(claims) // 4 - wrong} of {len(claims) // 4} data sets."
     )
     return Verdict(sum(claims), len(claims), found)
 
@@ -131,10 +129,7 @@ def judge_by_epsilon(rows: Rows) -> Verdict:
         if changes
         else "errors fall as 1/ε, and the degree of protection stays the same within 1 %. "
     )
-    text += (
-        "Under a δ-location set the outputs decide which states are possible, and they are sharper at larger ε. "
-        f"The error of G_trs is {min(sacrifices):.2f} to {max(sacrifices):.2f} times that of DPLS."
-    )
+    text += f"The error of G_trs is {min(sacrifices):.2f} to {max(sacrifices):.2f} times that of DPLS."
     return Verdict(sum(claims), len(claims), text)
 
 
@@ -201,11 +196,10 @@ def judge_adversaries(rows: Rows) -> Verdict:
     found = (
         "for adversaries who consider no other states possible than the designer does, ε stays within the overall "
         f"level in {sum(inside)} of {len(inside)} cases. For the right belief, it comes within 1 % of the level in "
-        f"{sum(reached)} of {len(reached)}: the equivalence is about all beliefs together. For the designer's own "
+        f"{sum(reached)} of {len(reached)}. For the designer's own "
         f"belief, ε is {100 * min(shares):.0f} to {100 * max(shares):.0f} % of the level. An adversary who knows "
         f"nothing (Case II) learns more than the level at {more} of {len(real)} steps, because outputs rule out "
-        "impossible states. The level is ε times the largest distance of two possible states in the norm of the hull. "
-        "It is ε itself only if the hull contains all their differences."
+        "impossible states."
     )
     return Verdict(sum(inside) + sum(reached), len(inside) + len(reached), found)
 

@@ -131,9 +131,7 @@ def judge_repairs(rows: Rows) -> Verdict:
         f"Algorithm 4 is at least as good on {held} of {len(rows)} random constrained domains, and better by more "
         f"than 1 % on {better}. Its E_eu is {float(np.median(ratios)):.2f} times that of the baseline in the median, "
         f"and {min(ratios):.2f} at best. At worst, it is {max(ratios):.2f} times as large ({worst['policy']}, "
-        f"{worst['size']} possible states). It takes {slower:.1f} times as long. Least area is a greedy choice, node "
-        "by node: an edge that adds little area to one hull may not help the next node. A long thin hull of small area "
-        "has a large mean error."
+        f"{worst['size']} possible states). It takes {slower:.1f} times as long."
     )
     return Verdict(held, len(rows), found)
 
@@ -264,7 +262,7 @@ def judge_traces_by_policy(rows: Rows) -> Verdict:
     found = (
         f"{policies[0]} is the best policy at {steps[0]} of {steps[1]} steps after the first, in the mean over five. "
         f"Under it the mean errors are {text}. Our check-ins are of New York instead of Gowalla's Los Angeles, in "
-        "cells of 0.89 instead of 0.37 km. There are at most a few an hour, so the next one may be nearly anywhere."
+        "cells of 0.89 instead of 0.37 km."
     )
     return Verdict(held, cases, found)
 

@@ -50,8 +50,7 @@ def judge_privacy_against_epsilon(rows: Rows) -> Verdict:
     top = max(row["epsilon"] for row in rows)
     found = (
         f"the error falls throughout and ends below 1 km for {held} of {len(ends)} users; at ε = {top:g} it lies "
-        f"between {min(ends):.3f} and {max(ends):.3f} km. Users who are nearly always in one cell have almost no "
-        "privacy to lose. The optimal mechanism for them always answers that cell."
+        f"between {min(ends):.3f} and {max(ends):.3f} km."
     )
     return Verdict(held, len(ends), found)
 
@@ -67,9 +66,8 @@ def judge_cost_against_privacy(rows: Rows) -> Verdict:
         for case in cases
     )
     found = (
-        f"the joint mechanism costs as much as the differential one in {equal} of {len(cases)} cases. This is "
-        "necessary: the floor is the error under the differential mechanism, so this mechanism is optimal for both "
-        f"requirements. It costs up to {percent(max(dearer))} more than the distortion mechanism, "
+        f"the joint mechanism costs as much as the differential one in {equal} of {len(cases)} cases, and up to "
+        f"{percent(max(dearer))} more than the distortion mechanism, "
         f"{percent(float(np.median(dearer)))} in the median."
     )
     return Verdict(held, len(cases), found)
@@ -83,8 +81,7 @@ def judge_bayes_of_two(rows: Rows) -> Verdict:
     found = (
         f"the error of the Bayesian attack is at least as large under the differential mechanism in {held} of "
         f"{len(cases)} cases. It is larger by {percent(float(np.median(gains)))} in the median, and by "
-        f"{percent(min(gains))} in the least favourable case. Optimal channels are not unique, and the errors of other "
-        "attacks depend on the channel. The interior-point method gives centres, the simplex method vertices."
+        f"{percent(min(gains))} in the least favourable case."
     )
     return Verdict(held, len(cases), found)
 
@@ -122,13 +119,10 @@ def judge_informed_adversaries(rows: Rows) -> Verdict:
         held, cases = held + better, cases + len(pairs)
         ratio = float(np.median([one / other for one, other in pairs if other > 0]))
         parts.append(
-            f"With {100 * share:.0f} % of the doubt removed, it is at least as large in {better} of {len(pairs)} "
-            f"cases; the median ratio is {ratio:.2f}."
+            f"with {100 * share:.0f} % of the doubt removed in {better} of {len(pairs)} cases "
+            f"(median ratio {ratio:.2f})"
         )
-    found = (
-        "the error under the differential mechanism is compared with that under the distortion mechanism, for better "
-        f"informed adversaries. {' '.join(parts)}"
-    )
+    found = f"the error is at least as large under the differential mechanism: {', '.join(parts)}."
     return Verdict(held, cases, found)
 
 
@@ -145,7 +139,6 @@ def _judge_joint(rows: Rows, start: str) -> Verdict:
     dearest = [max(case["differential"]["cost"], case["distortion"]["cost"]) for case in cases]
     excess = [case["joint"]["lower_bound"] / cost - 1 for case, cost in zip(cases, dearest, strict=True)]
     cheap = [over <= SAME for over in excess]
-    binding = [case["joint"]["floor"] > case["differential"]["optimal"] * (1 - SAME) for case in cases]
     above = sorted(over for over in excess if over > SAME)
     found = (
         f"{start} joint mechanism's privacy is the larger of the two in {sum(private)} of {len(cases)} cases. Its "
@@ -154,16 +147,7 @@ def _judge_joint(rows: Rows, start: str) -> Verdict:
     )
     if above:
         found += f": {percent(float(np.median(above)))} more in the median, up to {percent(above[-1])}"
-    for kind, name in ((False, "below"), (True, "above")):
-        inside = [index for index, binds in enumerate(binding) if binds == kind]
-        if inside:
-            found += (
-                f". Of {len(inside)} floors {name} the error under the differential mechanism, the cost is the larger "
-                f"for {sum(cheap[index] for index in inside)}, and the privacy for "
-                f"{sum(private[index] for index in inside)}"
-            )
-    differential = sum(case["differential"]["cost"] >= case["distortion"]["cost"] * (1 - SAME) for case in cases)
-    found += f". The differential mechanism is the dearer of the two in {differential} cases."
+    found += "."
     held = sum(one and other for one, other in zip(private, cheap, strict=True))
     return Verdict(held, len(cases), found)
 
