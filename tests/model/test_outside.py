@@ -164,15 +164,8 @@ def test_javascript_takes_the_same_places_for_the_same_secrets(domain: md.Domain
         else:
             assert module.call("cell", at, {}) == expected
     assert 5 < refused < 60
-    if domain.within is None:
-        far = dict(zip(names, (known[0] + [30, 0]).tolist(), strict=True))
-        assert module.call("cell", far, {"reach": 4_000}) == domain.cell_of(*far.values(), reach=4_000)
-        step = 2.0 if domain is LINE else 111.195080233533
-        just = dict(zip(names, (known[-1] + [0, step] if domain is LINE else known[-1] + [1, 0]).tolist(), strict=True))
-        assert module.call("cell", just, {"reach": step}) == domain.cell_of(*just.values(), reach=step)
-        for wrong in (-1, "2"):
-            with pytest.raises(RuntimeError, match="reach must be a finite number >= 0"):
-                module.call("cell", far, {"reach": wrong})
-    else:
-        with pytest.raises(RuntimeError, match="reach applies only to places"):
-            module.call("cell", dict(zip(names, known[0].tolist(), strict=True)), {"reach": 2})
+    if domain is LINE:
+        # A place at the largest distance between neighbours is inside.
+        assert module.call("cell", {"x": 5.0, "y": 0.0}, {}) == domain.cell_of(5.0, 0.0) == 2
+        with pytest.raises(RuntimeError, match="the place is more than 2 km from every secret"):
+            module.call("cell", {"x": 5.00001, "y": 0.0}, {})

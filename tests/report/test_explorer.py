@@ -90,7 +90,7 @@ def test_the_tables_are_the_channel_and_the_beliefs_of_bayes() -> None:
                 (float(text.split("%")[0].split()[-1]) for _, text in answers), reverse=True
             )
             assert said.startswith(f"Most: {answers[0][0]}: {answers[0][1]}")
-            assert label == f"h4, {m} probabilities. {said}"
+            assert label == f"h4, {m} values. {said}"
 
 
 def test_what_occurs_is_never_written_as_zero_and_what_does_not_is() -> None:

@@ -686,7 +686,7 @@ def javascript(folder: Path) -> str:
     asked = [ClaimedPrivacy([stated], found.secrets) for stated in found.requirements]
     problem = md.Problem(found.prior, found.cost, asked, found.objective)
     exported = Exported(problem, md.Channel(found.numerators), certify(found))
-    verdict = Module(b"".join(FORMATS["js"].parts(exported, {})).decode()).call("verdict")
+    verdict = Module(b"".join(FORMATS["js"].parts(exported, {})).decode()).verify()
     return "" if verdict["holds"] else str(verdict["reason"])
 
 

@@ -68,7 +68,7 @@ def test_places_outside_are_refused_or_moved_to_the_border() -> None:
         (away, {}, "x is outside the anchors, from 0 to"),
         (away, {"outside": "refuse"}, "x is outside the anchors, from 0 to"),
         (here, {"outside": "border"}, 'outside must be "refuse" or "nearest"'),
-        (here, {"reach": 2}, "reach applies only to places without a grid"),
+        (here, {"reach": 2}, "the option reach is not known: options are random, outside"),
     ):
         with pytest.raises(RuntimeError, match=said):
             code.draw_from(place, data, 1, **options)
@@ -80,7 +80,7 @@ def test_places_outside_are_refused_or_moved_to_the_border() -> None:
 @pytest.mark.parametrize("distance", ["euclidean", "manhattan", "chebyshev"])
 def test_the_verdict_on_all_points_is_that_of_the_kernel(distance: str) -> None:
     design = made(distance)
-    found = module(design).call("verdict")
+    found = module(design).verify()
     assert found["holds"]
     assert [each["holds"] for each in found["requirements"]] == [True, True, True]
     tight = Fraction(repr(design.certificate.epsilon[0]))
@@ -88,18 +88,6 @@ def test_the_verdict_on_all_points_is_that_of_the_kernel(distance: str) -> None:
     # Just above and just below the channel's tight ε.
     for epsilon, holds in ((tight, True), (tight * (1 - Fraction(1, 10**12)), False)):
         asked = md.ContinuousPrivacy(epsilon, anchors, distance)  # type: ignore[arg-type]
-        verdict = module(design, [asked]).call("verdict")["requirements"][0]
+        verdict = module(design, [asked]).verify()["requirements"][0]
         assert verdict["holds"] is holds
         assert ("changes too fast at anchor" in verdict["reason"]) is not holds
-
-
-def test_nothing_is_remembered_between_anchors() -> None:
-    code = module(made())
-    for place in ({"x": 1.0, "y": 1.0}, {"secret": 3}):
-        with pytest.raises(RuntimeError, match="RangeError: remember: a place between anchors has no cell"):
-            code.call("visit", [place], {"remember": True})
-    assert code.call("counted") == 0
-    code.call("visit", [{"x": 1.0, "y": 1.0}] * 3, {"remember": False})
-    assert code.call("counted") == 3
-    code.call("visit", [{"x": 1.0, "y": 0.5}, {"secret": 3}] * 2, {"remember": False})
-    assert code.call("largestCount") == 3

@@ -48,7 +48,7 @@
       const order = [...values.keys()].sort((a, b) => values[b] - values[a]);
       const lines = order.map((index) => [panel.names[index], percent(values[index])]);
       panel.said.textContent = `Most: ${lines.slice(0, 3).map((line) => line.join(": ")).join("; ")}`;
-      panel.canvas.setAttribute("aria-label", `${panel.title}, ${values.length} probabilities. ${panel.said.textContent}`);
+      panel.canvas.setAttribute("aria-label", `${panel.title}, ${lines.length} values. ${panel.said.textContent}`);
       panel.rows.replaceChildren();
       for (const line of lines) {
         const row = panel.rows.insertRow();
@@ -66,7 +66,7 @@
       canvas.addEventListener(kind, (event) => {
         const box = canvas.getBoundingClientRect();
         const [x, y] = [(1000 * (event.x - box.left)) / box.width, (panel.height * (event.y - box.top)) / box.height];
-        const apart = panel.boxes.map(([a, b, width, length]) => Math.max(Math.abs(a - x) / width, Math.abs(b - y) / length));
+        const apart = panel.boxes.map(([a, b, wide, long]) => Math.max(Math.abs(a - x) / wide, Math.abs(b - y) / long));
         const index = apart.indexOf(Math.min(...apart));
         if (kind === "click" && panel.own) choose(index);
         else said.textContent = `${panel.names[index]}: ${percent(panel.values[index])}`;

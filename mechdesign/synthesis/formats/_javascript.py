@@ -27,7 +27,7 @@ from mechdesign.synthesis.formats._format import Exported, Format
 
 # Names of coordinates in the module; `sample` accepts and returns places with these names.
 _SHORT = {"latitude": "lat", "longitude": "lon", "x": "x", "y": "y"}
-_EXPORT = re.compile(r"^export (const|function|let) (\w+)", flags=re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?(?:const|function)) (\w+)", flags=re.MULTILINE)
 _LOAD_MODULE = 'import { sample, verify } from "./channel.mjs";'
 _LOAD_SCRIPT = "const { sample, verify } = mechdesign; // after the script element that loads this file"
 
@@ -54,17 +54,16 @@ def _contents(exported: Exported, classic: bool = False) -> Iterator[bytes]:
 def _convert_to_script(module: str) -> str:
     """Return a classic script that defines an object with the exports of a module.
 
-    >>> print(_convert_to_script("export let count = 0;"), end="")
+    >>> print(_convert_to_script("export const ANSWER = 42;"), end="")
     var mechdesign = (() => {
     "use strict";
-    let count = 0;
-    return Object.freeze({ get count() { return count; } });
+    const ANSWER = 42;
+    return Object.freeze({ ANSWER });
     })();
     """
+    names = ", ".join(name for _, name in _EXPORT.findall(module))
     body = _EXPORT.sub(r"\1 \2", module).rstrip()
-    # Getters show the current value of a variable, as the bindings of a module do.
-    getters = ", ".join(f"get {name}() {{ return {name}; }}" for _, name in _EXPORT.findall(module))
-    return f'var mechdesign = (() => {{\n"use strict";\n{body}\nreturn Object.freeze({{ {getters} }});\n}})();\n'
+    return f'var mechdesign = (() => {{\n"use strict";\n{body}\nreturn Object.freeze({{ {names} }});\n}})();\n'
 
 
 def script_text(text: str) -> str:
@@ -83,7 +82,6 @@ def _payload(exported: Exported) -> dict[str, Any]:
     n, m = channel.numerators.shape
     secrets, observables = label_names(channel)
     return {
-        "format": 1,
         "title": problem.title,
         "secrets": n,
         "observables": m,
@@ -102,11 +100,11 @@ def _describe_places(domain: Domain | None) -> dict[str, Any]:
     """Return the data that map a place to a secret: borders between cells, anchors, or places.
 
     `members` contains the secret of each cell, if some cells are not secrets. `reach` is the largest accepted distance
-    to the nearest place, in the unit of the domain; `margin` is added to it for rounding errors. Longitudes below
+    to the nearest place, in the unit of the domain; `limit` is the value of `Area.spread` for it. Longitudes below
     `turn` are increased by 360 degrees.
     """
     nothing: dict[str, Any] = {"axes": None, "degrees": False, "unit": "", "lattice": None, "turn": None}
-    nothing |= {"borders": None, "members": None, "places": None, "reach": None, "margin": 0.0}
+    nothing |= {"borders": None, "members": None, "places": None, "reach": None, "limit": None}
     if domain is None:
         return nothing
     try:
@@ -126,7 +124,8 @@ def _describe_places(domain: Domain | None) -> dict[str, Any]:
         if area.members is None:
             return nothing | found
         return nothing | found | {"members": area.members.tolist(), "places": area.known.tolist()}
-    return nothing | found | {"places": area.known.tolist(), "reach": area.reach, "margin": area.margin}
+    reach = area.reach or 0.0
+    return nothing | found | {"places": area.known.tolist(), "reach": reach, "limit": area.limit(reach)}
 
 
 def _find_turn(domain: Domain) -> float | None:
