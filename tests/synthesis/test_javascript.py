@@ -7,8 +7,11 @@ import hashlib
 import json
 import math
 import re
-from dataclasses import replace
+import shutil
+import subprocess
+from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -67,19 +70,19 @@ def random_case(rng: np.random.Generator) -> Exported:
     if rng.random() < 0.2:
         weights[:, 0] = 0 if rng.random() < 0.5 else np.eye(n)[0]
     numerators = channel_like(weights)
-    kinds: list[Requirement] = [md.MetricPrivacy(1, distance)]
+    kinds: list[Callable[[Any], Requirement]] = [lambda epsilon: md.MetricPrivacy(epsilon, distance)]
     if rng.random() < 0.3:
-        kinds.append(md.ThresholdPrivacy(1, distance, 1.0))
+        kinds.append(lambda epsilon: md.ThresholdPrivacy(epsilon, distance, 1.0))
     if rng.random() < 0.3:
-        kinds = [md.GraphPrivacy(1, nx.cycle_graph(n))]
+        kinds = [lambda epsilon: md.GraphPrivacy(epsilon, nx.cycle_graph(n))]
     asked = []
-    for requirement in kinds:
-        claim = requirement.stated()[0].claim(n)
+    for kind in kinds:
+        claim = kind(1).stated()[0].claim(n)
         assert isinstance(claim, ExponentBound)
         tight = privacy.realised(numerators, EXPONENT, claim)
         tight = 1.0 if not math.isfinite(tight) or tight <= 0 else tight
         factor = rng.choice([1, 1 + 1e-15, 1 - 1e-15, 1 - 1e-9, 1.5, 0.7])
-        asked.append(replace(requirement, epsilon=exact(float(tight * factor))))  # type: ignore[call-arg]
+        asked.append(kind(exact(float(tight * factor))))
     observables = md.Domain.from_labels(list("abcdefg")[:m])
     problem = md.Problem(md.Prior.uniform(n), rng.random((n, m)), asked, secrets=domain, observables=observables)
     return exported(problem, numerators)
@@ -433,3 +436,26 @@ def test_a_classic_script_defines_one_name_that_cannot_be_changed() -> None:
     assert engine.eval("Object.keys(mechdesign).join()") == "about,sample,cellOf,verify"
     assert engine.eval("mechdesign.about.title") == ""
     assert "async function" in engine.eval("String(mechdesign.verify)")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no Node on the path")
+def test_node_loads_the_module_verifies_it_and_refuses_a_changed_label(city: Exported, tmp_path: Path) -> None:
+    text = source(city)
+    (tmp_path / "channel.mjs").write_text(text, encoding="utf-8")
+    (tmp_path / "changed.mjs").write_text(text.replace(r"T\\u014dky\\u014d", r"T\\u014dky\\u0151"), encoding="utf-8")
+    script = """
+import * as module from "./channel.mjs";
+import { verify } from "./changed.mjs";
+const place = { lat: 35.68, lon: 139.75 };
+const verdicts = [await module.verify(), await verify()];
+console.log(JSON.stringify([Object.keys(module), verdicts, module.cellOf(place), module.sample(place).index]));
+"""
+    (tmp_path / "app.mjs").write_text(script, encoding="utf-8")
+    found = subprocess.run(["node", "app.mjs"], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    names, (good, bad), cell, index = json.loads(found.stdout)
+    assert names == ["about", "cellOf", "sample", "verify"]
+    assert good == Module(text).verify()
+    assert bad["reason"] == "the module was changed: its digest does not match its data"
+    assert city.problem.secrets is not None
+    assert cell == city.problem.secrets.cell_of(35.68, 139.75)
+    assert city.channel.numerators[cell, index] > 0
