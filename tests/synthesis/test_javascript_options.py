@@ -30,15 +30,18 @@ def module() -> Module:
 
 
 ONE_FORM = r"give only one of \{lat, lon\}, \{x, y\} and \{secret\}"
-NO_PLACE = "outside and reach apply to places"
+NO_PLACE = "outside applies to places, not to secrets"
 
 
 @each_row(
     ("place", "options", "said"),
     [
         *[(PLACE | more, {}, ONE_FORM) for more in ({"secret": 0}, {"secret": None}, {"x": 1.0}, {"x": 1.0, "y": 1.0})],
-        *[(PLACE, {option: 1}, f"the option {option} is not known") for option in ("outsid", "Reach", "seed", "rng")],
-        *[({"secret": 1}, options, NO_PLACE) for options in ({"outside": "nearest"}, {"reach": 2})],
+        *[
+            (PLACE, {option: 1}, f"the option {option} is not known")
+            for option in ("outsid", "reach", "remember", "seed")
+        ],
+        ({"secret": 1}, {"outside": "nearest"}, NO_PLACE),
     ],
 )
 def test_wrong_places_and_options_are_refused(
