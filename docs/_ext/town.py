@@ -20,7 +20,6 @@ def town(epsilon: float) -> md.Problem:
         cost=distance,
         requirements=[md.MetricPrivacy(epsilon, distance)],
         secrets=cells,
-        observables=cells,
         title="A town of 48 cells",
     )
 
@@ -34,6 +33,5 @@ def first() -> md.Problem:
         cost=distance,
         requirements=[md.MetricPrivacy(0.8, distance)],
         secrets=cells,
-        observables=cells,
         title="A small town",
     )
