@@ -95,8 +95,11 @@ def test_the_tables_are_the_channel_and_the_beliefs_of_bayes() -> None:
 
 def test_what_occurs_is_never_written_as_zero_and_what_does_not_is() -> None:
     matrix = np.array([[0.5, 1e-9, 0.5 - 1e-9, 0.0], [0.25, 0.25, 0.5, 0.0]])
-    (table, _, _), _ = json.loads(run(explorer(None, None, matrix, [0.5, 0.5])).call("pick", 0))
+    (table, said, _), _ = json.loads(run(explorer(None, None, matrix, [0.5, 0.5])).call("pick", 0))
     assert sorted(table) == [["0", "50%"], ["1", "at most 0.0001%"], ["2", "50%"], ["3", "0%"]]
+    assert said == "Most: 0: 50%; 2: 50%; 1: at most 0.0001%"
+    (table, said, _), _ = json.loads(run(explorer(None, None, np.eye(2), [0.5, 0.5])).call("pick", 1))
+    assert (table, said) == ([["1", "100%"], ["0", "0%"]], "Most: 1: 100%")
 
 
 def test_a_tap_chooses_the_secret_that_is_drawn_there() -> None:

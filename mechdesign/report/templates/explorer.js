@@ -25,17 +25,16 @@
 
   function draw({ canvas, boxes, bars, own, height, values }, secret) {
     const pen = canvas.getContext("2d");
-    const most = Math.max(...values);
+    const largest = Math.max(...values);
     pen.clearRect(0, 0, 1000, height);
     boxes.forEach(([x, y, width, length], index) => {
-      const [chosen, share] = [own && index === secret, values[index] / most];
+      const [chosen, share] = [own && index === secret, values[index] / largest];
       pen.fillStyle = chosen && bars ? "#d9480f" : "#2b1065";
       pen.globalAlpha = bars ? 1 : Math.sqrt(share);
       if (bars) return pen.fillRect(x - 0.4 * width, height * (1 - share), 0.8 * width, height * share);
       pen.fillRect(x - width / 2, y - length / 2, width, length);
-      pen.strokeStyle = chosen ? "#d9480f" : "#2b1065";
-      [pen.globalAlpha, pen.lineWidth] = chosen ? [1, 9] : [0.3, 1];
-      const edge = pen.lineWidth;
+      const edge = chosen ? 9 : 1;
+      [pen.strokeStyle, pen.globalAlpha, pen.lineWidth] = chosen ? ["#d9480f", 1, edge] : ["#2b1065", 0.3, edge];
       pen.strokeRect(x - (width - edge) / 2, y - (length - edge) / 2, width - edge, length - edge);
     });
   }
@@ -47,7 +46,8 @@
       draw(panel, secret);
       const order = [...values.keys()].sort((a, b) => values[b] - values[a]);
       const lines = order.map((index) => [panel.names[index], percent(values[index])]);
-      panel.said.textContent = `Most: ${lines.slice(0, 3).map((line) => line.join(": ")).join("; ")}`;
+      const most = lines.slice(0, 3).filter(([, share]) => share !== "0%");
+      panel.said.textContent = `Most: ${most.map((line) => line.join(": ")).join("; ")}`;
       panel.canvas.setAttribute("aria-label", `${panel.title}, ${lines.length} values. ${panel.said.textContent}`);
       panel.rows.replaceChildren();
       for (const line of lines) {
