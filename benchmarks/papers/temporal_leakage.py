@@ -358,21 +358,17 @@ def judge_repeated_counts(rows: Rows) -> Verdict:
     for chain in _values(rows, "chain"):
         own = _where(rows, chain=chain)
         mean = {row["plan"]: row["mean"] for row in own}
-        epsilon = {row["plan"]: row["epsilon"] for row in own if row["step"] < 2}
         leaks = {name: max(r["TPL"] or 0 for r in _where(own, plan=name)) for name in mean}
         assert all(leak <= ALPHA + SAME for name, leak in leaks.items() if name != ALONE)
         claims.append(leaks[ALONE] > ALPHA)
         claims += [mean[name] is not None and mean[name] < mean[GROUP] for name in ("Algorithm 7", "Algorithm 8")]
-        refused = [f"{name} is refused (ε = 0)" for name, error in mean.items() if error is None]
         errors = [
-            f"{name} {error:.4g}" + (f" (ε = {epsilon[name]:.3g})" if name in ("equal plan", "Algorithm 7") else "")
+            f"{name} {'is refused' if error is None else f'{error:.4g}'}"
             for name, error in mean.items()
-            if error is not None and name != ALONE
+            if name != ALONE
         ]
-        found.append(
-            f"{chain}: {ALONE} leaks up to {leaks[ALONE]:.4g}; mean errors of a count: {', '.join(errors + refused)}."
-        )
-    return Verdict(sum(claims), len(claims), " ".join(found))
+        found.append(f"{chain}: {ALONE} leaks up to {leaks[ALONE]:.4g}; {', '.join(errors)}.")
+    return Verdict(sum(claims), len(claims), f"mean errors of a count: {' '.join(found)}")
 
 
 def _where(rows: Rows, **values: object) -> Rows:
