@@ -164,6 +164,10 @@ def test_javascript_takes_the_same_places_for_the_same_secrets(domain: md.Domain
         else:
             assert module.call("cell", at, {}) == expected
     assert 5 < refused < 60
+    if domain.degrees is not None:
+        for place in np.column_stack((rng.uniform(-90, 90, 60), rng.uniform(-180, 180, 60))).tolist():
+            nearest = domain.cell_of(*place, outside="nearest")
+            assert module.call("cell", dict(zip(names, place, strict=True)), {"outside": "nearest"}) == nearest
     if domain is LINE:
         # A place at the largest distance between neighbours is inside.
         assert module.call("cell", {"x": 5.0, "y": 0.0}, {}) == domain.cell_of(5.0, 0.0) == 2

@@ -102,6 +102,11 @@ def test_what_occurs_is_never_written_as_zero_and_what_does_not_is() -> None:
     assert (table, said) == ([["1", "100%"], ["0", "0%"]], "Most: 1: 100%")
 
 
+def test_an_answer_that_never_occurs_teaches_nothing() -> None:
+    (_, _, _), (table, _, _) = json.loads(run(explorer(None, None, np.eye(3), [0.0, 0.25, 0.75])).call("pick", 0))
+    assert table == [["2", "75%"], ["1", "25%"], ["0", "0%"]]
+
+
 def test_a_tap_chooses_the_secret_that_is_drawn_there() -> None:
     for name in ("grid", "geographic", "points", "numbers", "labels", "one column", "one cell", "none"):
         domain = KINDS[name]

@@ -321,10 +321,11 @@ function violation(channel, bound) {
     const t = pairs === null ? (at % (n - 1)) + (at % (n - 1) >= s ? 1 : 0) : pairs[2 * at + 1];
     if (s >= n || t >= n) return "a bound names a secret that does not exist";
     const [above, below] = factors[places[at]];
+    const most = sure[places[at]];
     for (let o = 0; o < m; o++) {
-      const [one, other] = [s * m + o, t * m + o];
-      if (floats[one] <= sure[places[at]] * floats[other]) continue;
-      if (channel[one] * below > above * channel[other]) return `p(${o} | ${s}) exceeds its bound by p(${o} | ${t})`;
+      if (floats[s * m + o] <= most * floats[t * m + o]) continue;
+      if (channel[s * m + o] * below > above * channel[t * m + o])
+        return `p(${o} | ${s}) exceeds its bound by p(${o} | ${t})`;
     }
   }
   return "";
