@@ -161,7 +161,7 @@ def write_reports(folder: Path) -> list[Path]:
     walk = md.specification.parse(_WALK)
     md.save(walk.release(folder / "states.csv", seed=1), folder / "trace")
     found = md.audit(made.channel, distance=km, cost=km, secrets=domain)
-    (folder / "audit.html").write_text(_audit_page.page(found, "0.7"), encoding="utf-8")
+    (folder / "audit.html").write_text(_audit_page.html(found, "0.7"), encoding="utf-8")
     return sorted(folder.rglob("*.html"))
 
 

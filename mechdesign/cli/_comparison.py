@@ -15,7 +15,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, claim_names, claimants, cost_measure
 from mechdesign.model._words import power, short
-from mechdesign.report._headlines import write_achieved
+from mechdesign.report._verdicts import write_achieved
 from mechdesign.synthesis._result import Design
 
 

@@ -111,9 +111,9 @@ def audit(
         shown = _found(found, stated, optimum)
         if target is not None:
             live(Progress("drawing", 0.0))
-            from mechdesign.report._audit_page import page
+            from mechdesign.report._audit_page import html
 
-            write_output(target, [page(found, stated, f"Audit of {file.name}", optimum, said).encode()])
+            write_output(target, [html(found, stated, f"Audit of {file.name}", optimum, said).encode()])
     return shown
 
 
@@ -290,9 +290,8 @@ def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
 
 
 def _found(found: Audit, stated: str | None, optimum: bool) -> Found:
-    from mechdesign.report._headlines import audit_headline, describe_pair, describe_rows
+    from mechdesign.report._verdicts import describe_pair, describe_rows, judge_audit
 
-    headline = audit_headline(found, stated, optimum)
     holds = stated is None or found.holds(stated)
     guesses = np.array_equal(found.error, distances.hamming(len(found.matrix)))
     facts: dict[str, object] = {
@@ -324,4 +323,4 @@ def _found(found: Audit, stated: str | None, optimum: bool) -> Found:
         "rows": list(describe_rows(found)),
     }
     stopped = optimum and found.design is not None and found.design.status is Status.INTERRUPTED
-    return Found(f"{headline.short} {headline.long}", facts, STOPPED if stopped else 0 if holds else 1)
+    return Found(str(judge_audit(found, stated)), facts, STOPPED if stopped else 0 if holds else 1)

@@ -182,10 +182,9 @@ def _estimate(given: Specification, settings: SolveSettings) -> Found:
 
 
 def _found(made: Design, folder: Path, seconds: float, example: str | None, code: int) -> Found:
-    from mechdesign.report._headlines import design_headline
+    from mechdesign.report._verdicts import judge_design
 
     problem, certificate, summary = made.problem, made.certificate, made.summary
-    headline = design_headline(problem, certificate)
     times = {
         "solving": summary.seconds,
         "of_it_for_the_bound": summary.proving_seconds,
@@ -203,7 +202,7 @@ def _found(made: Design, folder: Path, seconds: float, example: str | None, code
         "files": [str(folder / name) for name in SET if (folder / name).is_file()],
         "next": _next(folder, made, example),
     }
-    return Found(f"{headline.short} {headline.long}", facts, code)
+    return Found(str(judge_design(problem, certificate)), facts, code)
 
 
 def _next(folder: Path, made: Design, example: str | None) -> list[str]:

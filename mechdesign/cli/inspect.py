@@ -19,6 +19,7 @@ from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._origin import STANDS_IN
 from mechdesign.model._words import percent, short
 from mechdesign.report._private import private
+from mechdesign.report._verdicts import judge_design, judge_table
 from mechdesign.synthesis._folders import require_design
 from mechdesign.synthesis._result import Design
 
@@ -60,7 +61,9 @@ def _inspect(folder: Path, design: Design) -> Found:
         "provenance": {name: _fact(name, value) for name, value in sorted(design.certificate.provenance.items())},
         "next": [f"mechdesign verify {shlex.quote(str(folder))}    # prove the design again, from the files alone"],
     }
-    return Found(f"{folder}: a design, of which nothing is proved here.", facts)
+    return Found(
+        f"{folder}, as its files say: {judge_design(design.problem, design.certificate, design.origin)}", facts
+    )
 
 
 def _compare(folders: Sequence[Path], designs: Sequence[Design]) -> Found:
@@ -91,6 +94,7 @@ def _inspect_release(folder: Path) -> Found:
     release = load(folder)
     described = release.description
     facts = {
+        "release": described.what,
         "policy": described.policy,
         "neighbours": described.neighbours,
         "definition": described.definition,
@@ -102,7 +106,7 @@ def _inspect_release(folder: Path) -> Found:
         else "the operating system's randomness",
         "remarks": list(described.remarks),
     }
-    return Found(f"Release from a table: {described.what}", facts)
+    return Found(f"{folder}, as its files say: {judge_table(release)}", facts)
 
 
 def _facts(design: Design) -> dict[str, object]:

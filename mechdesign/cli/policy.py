@@ -65,9 +65,9 @@ def policy(specification: Path | None, example: str | None, directory: Path | No
 
 def _write(directory: Path, domain: Domain, found: Overview, facts: dict[str, Any]) -> tuple[str, ...]:
     """Write the files of a policy graph, and return their names."""
-    from mechdesign.report._graph_figures import EDGES, FACTS, PICTURE, can_draw, picture, write_overview
+    from mechdesign.report._graph_figures import EDGES, FACTS, PICTURE, can_draw, overview_figure, write_overview
 
-    drawn = picture(domain, found) if can_draw(domain) else None
+    drawn = overview_figure(domain, found) if can_draw(domain) else None
     write_overview(directory, domain, found, facts, drawn)
     return tuple(str(directory / name) for name in (FACTS, EDGES, *([] if drawn is None else [PICTURE])))
 

@@ -254,11 +254,11 @@ def _find_unused_folder(directory: Path) -> Path:
 
 
 def _released(found: ReleasedTrace, states: Integers, ledger: Ledger | None, facts: dict[str, object]) -> Found:
-    from mechdesign.report._headlines import trace_headline
-    from mechdesign.report._trace_page import revealing
+    from mechdesign.report._trace_page import list_revealed
+    from mechdesign.report._verdicts import judge_trace
     from mechdesign.traces._released import accuracy
 
-    together, headline = found.composition, trace_headline(found)
+    together = found.composition
     unit = f" {found.domain.unit}" if found.domain.unit else ""
     # True errors depend on the true states, so only a rehearsal shows them.
     errors = [
@@ -278,12 +278,12 @@ def _released(found: ReleasedTrace, states: Integers, ledger: Ledger | None, fac
         "edges_kept_at_every_step": together.graph.number_of_edges(),
         "epsilon_of_any_two_possible_trajectories": Shown(together.bound, at_most(together.bound)),
         "every_step_proved_in_exact_arithmetic": found.certified,
-        "states_revealed_for_certain": revealing(found) or None,
+        "states_revealed_for_certain": list_revealed(found) or None,
         "unit": found.domain.unit or None,
         "errors": errors,
         **({} if ledger is None else spending(ledger)),
     }
-    return Found(f"{headline.short} {headline.long}", shown | facts, 0 if found.finished else STOPPED)
+    return Found(str(judge_trace(found)), shown | facts, 0 if found.finished else STOPPED)
 
 
 def _next(example: str, directory: Path) -> list[str]:

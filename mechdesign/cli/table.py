@@ -196,10 +196,10 @@ def _read_specification(path: Path | None, example: str | None, ledger: Path | N
 
 
 def _released(found: Published, ledger: Ledger | None, facts: dict[str, object]) -> Found:
-    from mechdesign.report._headlines import table_headline
+    from mechdesign.report._verdicts import judge_table
 
     release = found.release
-    described, headline = release.description, table_headline(release)
+    described = release.description
     spent = described.spent if described.epsilon or described.rho else "nothing"
     if described.rows_per_person > 1 and spent != "nothing":
         spent += f" per row, {described.spent_per_person} per person"
@@ -214,7 +214,7 @@ def _released(found: Published, ledger: Ledger | None, facts: dict[str, object])
         "spent": spent,
         **({} if ledger is None else spending(ledger)),
     }
-    return Found(f"{headline.short} {headline.long}", shown | facts)
+    return Found(str(judge_table(release)), shown | facts)
 
 
 def _first(found: Published) -> dict[str, object]:

@@ -47,20 +47,19 @@ def verify(folder: Path) -> Found:
 def _found(folder: Path, found: Bundle, verified: Verified) -> Found:
     # Names and units need more modules than the proof.
     from mechdesign.cli._certificates import certificate_facts
-    from mechdesign.report._headlines import design_headline
     from mechdesign.report._proved import describe_proof, describe_revealed, list_unproved
+    from mechdesign.report._verdicts import judge_design
     from mechdesign.synthesis._bundle import restore_problem
 
     certificate = verified.certificate
     problem, origin = restore_problem(found)
-    headline = design_headline(problem, certificate, origin)
     facts = {
         **certificate_facts(problem, certificate, origin),
         "proved": [*describe_proof(problem, certificate), *describe_revealed(problem, certificate)],
         "stated_and_not_proved": [f"{name}: {text}" if name else text for name, text in list_unproved(problem, origin)],
         "in_the_files_and_not_proved": list(verified.unproved),
     }
-    return Found(f"{folder}: every claim verified. {headline.short} {headline.long}", facts)
+    return Found(f"{folder}: every claim verified. {judge_design(problem, certificate, origin)}", facts)
 
 
 def _describe_pair(labels: Sequence[object], pair: tuple[int, int] | None) -> str:

@@ -1,35 +1,34 @@
-"""The page of an audit: the verdict, the worst pairs in a table and on the map, ε by distance, cost and attacks."""
+"""The page of an audit: the worst pairs in a table and on a map, ε by distance, cost and attacks."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
-from mechdesign.measures._audit import Audit
+from mechdesign.measures._audit import Audit, PairLoss
 from mechdesign.model._words import clip, format_bound, recognise_measure, short
 from mechdesign.report import _maps as maps
-from mechdesign.report._distance_figure import losses_picture
-from mechdesign.report._guarantee import describe_audit
-from mechdesign.report._headlines import (
-    audit_headline,
+from mechdesign.report._distance_figure import draw_epsilons
+from mechdesign.report._page import Picture, Prose, Row, Section, Table, members_table, page
+from mechdesign.report._style import ACCENT, WIDTH, new_figure, report_style
+from mechdesign.report._verdicts import (
     describe_pair,
     describe_rows,
+    judge_audit,
+    limit_audit,
     measure_distances,
     name_secret,
 )
-from mechdesign.report._pages import figure, render
-from mechdesign.report._scales import error_scale
-from mechdesign.report._style import fitting, headline, in_report_style, new_figure
 
-# The warning colour, as in the other figures.
-_ALARM = "#D55E00"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _PAIRS = 5
 
 _ATTACKS = {
@@ -39,7 +38,8 @@ _ATTACKS = {
 }
 
 
-def page(found: Audit, stated: object = None, title: str = "", optimum: bool = True, note: str = "") -> str:
+@report_style()
+def html(found: Audit, stated: object = None, title: str = "", optimum: bool = True, note: str = "") -> str:
     """Return the page of an audit.
 
     `stated` is the ε that the author of the channel claims, if any. With `optimum` the page compares the cost with the
@@ -47,29 +47,28 @@ def page(found: Audit, stated: object = None, title: str = "", optimum: bool = T
     """
     pairs = found.worst_pairs(_PAIRS)
     said = (*describe_rows(found), *([f"{note[0].upper()}{note[1:]}."] if note else []))
-    return render(
-        "audit.html",
-        title=title.strip() or "Audit of a channel",
-        verdict=audit_headline(found, stated, optimum),
-        said=" ".join(said),
-        facts=list(_facts(found, optimum)),
-        worst=[describe_pair(found, pair) for pair in pairs],
-        picture=_picture(found, len(pairs), stated),
-        by_distance=_draw_losses(found),
-        attacks=list(_attacks(found)),
-        guarantee=describe_audit(found),
-    )
+    heads = ("Secrets s and t", "Answer", "p(o|s)", "p(o|t)", "ε needed")
+    worst = Table([describe_pair(found, pair) for pair in pairs], heads)
+    sections = [
+        Section("What holds", [Table(list(_facts(found, optimum))), Prose(said)]),
+        *([Section("Worst pairs", [worst, *_pictures(found, pairs, stated)])] if pairs else []),
+        Section("What this does not promise", [Prose(list(limit_audit(found)), "list")]),
+        Section("Attacks", [
+            Table(list(_attacks(found)), ("Attack", "The adversary", "Expected error")),
+            Prose(["Errors are under the prior of the audit, in floating point."]),
+        ]),
+    ]  # fmt: skip
+    return page(title.strip() or "Audit of a channel", judge_audit(found, stated), sections)
 
 
-@in_report_style
-def pairs_picture(found: Audit, stated: object = None) -> Figure:
-    """Show the worst pairs of secrets as lines on a map; colours show the ε that each secret needs.
+def pairs_figure(found: Audit, pairs: Sequence[PairLoss], stated: object = None) -> Figure:
+    """Return the figure of the worst pairs of secrets as lines on a map; colours show the ε that each secret needs.
 
     Colours begin at the `stated` ε, or else at the least ε of a secret. If no finite ε holds, colours show the number
     of other secrets that an answer can rule out. Raises `InputError` if the secrets have no places in the plane, or if
     all rows are equal.
     """
-    secrets, pairs = found.secrets, found.worst_pairs(_PAIRS)
+    secrets = found.secrets
     if secrets is None or not maps.is_map(secrets) or not pairs:
         raise InputError("found", "cannot be drawn", bound="an audit of secrets in the plane with different rows")
     broken = pairs[0].epsilon == math.inf
@@ -78,37 +77,41 @@ def pairs_picture(found: Audit, stated: object = None) -> Figure:
     told = ~np.isfinite(values)
     values = np.where(told, values[~told].max(initial=0.0), values)
     least = float(values.min()) if stated is None else min(float(exact(stated)), float(values.min()))
-    scale = error_scale(
-        values,
-        "other secrets that an answer may rule out" if broken else "largest ε of the secret's pairs",
-        0.0 if broken else least,
-    )
-    width, height = maps.panel_size(secrets, fitting(6.6, 0.9), 4.6)
-    wider, higher = maps.bar_room(secrets, height)
-    made = new_figure(max(width + 0.9 + wider, 4.5), height + 1.25 + higher)
-    axes = made.subplots()
-    maps.draw(axes, secrets, values, scale)
-    maps.scale_bar(made, [axes], scale, height)
+    norm = maps.find_norm(values, 0.0 if broken else least)
+    label = "other secrets that an answer may rule out" if broken else "largest ε of the secret's pairs"
+    made = maps.map_figure(secrets, values, label, norm)
+    axes = made.axes[0]
     lines = [secrets.points[list(pair.pair)] for pair in pairs]
-    axes.add_collection(LineCollection(lines, color=_ALARM, linewidth=1.6, zorder=6))
-    ends = np.concatenate(lines)
-    axes.scatter(ends[:, 0], ends[:, 1], s=12, color=_ALARM, zorder=7, linewidth=0)
-    if not maps.numbers_cells(secrets):
-        for secret in sorted({secret for pair in pairs for secret in pair.pair}):
-            label = clip(name_secret(found, secret), 12)
-            axes.annotate(
-                label, secrets.points[secret], xytext=(4, 3), textcoords="offset points", fontsize=8, zorder=8
-            )
-    if broken:
-        headline(made, "An answer can distinguish the secrets at the ends of each line with certainty")
-    elif told.any():
-        headline(made, f"No ε holds at distance 0; elsewhere the worst pair needs ε = {short(pairs[0].epsilon, 4)}")
-    else:
-        headline(made, f"The worst of these pairs (lines) needs ε = {short(pairs[0].epsilon, 4)}")
+    for colour, width in (("white", 3.2), (ACCENT, 1.6)):
+        axes.add_collection(LineCollection(lines, color=colour, linewidth=width, zorder=6))
+    for secret in sorted({secret for pair in pairs for secret in pair.pair}):
+        x, y = secrets.points[secret].tolist()
+        box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1}
+        label = clip(name_secret(found, secret), 12)
+        axes.text(x, y, label, ha="center", va="center", fontsize=7.5, zorder=8, bbox=box)
     return made
 
 
-def _facts(found: Audit, optimum: bool) -> Iterator[tuple[str, str]]:
+def _pictures(found: Audit, pairs: Sequence[PairLoss], stated: object) -> Iterator[Picture]:
+    if maps.is_map(found.secrets):
+        said = (
+            f"Lines join the {len(pairs)} pairs of secrets that need the largest ε, whose labels are shown. If no "
+            "finite ε is enough, colours show how many other secrets an answer rules out."
+        )
+        needed = members_table("Secret", found.secrets, {"Largest ε of its pairs": found.exposure}, _write_bound)
+        yield Picture("pairs", "The worst pairs on the map", said, pairs_figure(found, pairs, stated), needed)
+    measured = measure_distances(found)
+    if measured.name and len(np.unique(found.bound.weights)) > 1:
+        losses = [each for each in found.epsilon_by_distance() if each.pairs]
+        heads = (f"distance{maps.in_unit(measured.unit)}", "ordered pairs", "least ε in nats, rounded up")
+        rows = [(short(each.radius, 6), str(each.pairs), _write_bound(each.epsilon)) for each in losses]
+        made = new_figure(WIDTH, 2.8)
+        draw_epsilons(made.subplots(), {"": losses}, measured.unit)
+        said = "Each ε is for all pairs up to a distance; it is not per unit of distance."
+        yield Picture("by-distance", "Least ε by distance", said, made, Table(rows, heads))
+
+
+def _facts(found: Audit, optimum: bool) -> Iterator[Row]:
     n, m = found.matrix.shape
     yield "Channel", f"{n} secrets × {m} observables"
     yield "Bounded pairs of secrets", f"{len(found.bound)}, in both directions"
@@ -121,37 +124,7 @@ def _facts(found: Audit, optimum: bool) -> Iterator[tuple[str, str]]:
         yield "Cost above this bound", f"{short(100 * excess)}%" if math.isfinite(excess) else "–"
 
 
-def _picture(found: Audit, count: int, stated: object) -> dict[str, object] | None:
-    if not count or not maps.is_map(found.secrets):
-        return None
-    return figure(
-        functools.partial(pairs_picture, found, stated=stated),
-        "pairs",
-        "The worst pairs on the map",
-        f"Lines join the {count} pairs of secrets that need the largest ε, whose labels are shown. Colours show the "
-        "largest ε that the pairs of each secret need. If no ε is enough, they show how many other secrets an answer "
-        "rules out.",
-    )
-
-
-def _draw_losses(found: Audit) -> dict[str, object] | None:
-    """Return the figure of ε by distance, or None for secrets without several distances between places."""
-    measured = measure_distances(found)
-    if not measured.name or len(np.unique(found.bound.weights)) < 2:
-        return None
-    losses = [each for each in found.epsilon_by_distance() if each.pairs]
-    data = [(f"distance{maps.in_unit(measured.unit)}", "ordered pairs", "least ε in nats, rounded up")]
-    data += [(short(each.radius, 6), str(each.pairs), _write_bound(each.epsilon)) for each in losses]
-    return figure(
-        functools.partial(losses_picture, losses, measured.unit),
-        "by-distance",
-        "Least ε by distance",
-        "Each ε is for all pairs up to a distance; it is not per unit of distance.",
-        data=data,
-    )
-
-
-def _attacks(found: Audit) -> Iterator[tuple[str, str, str]]:
+def _attacks(found: Audit) -> Iterator[Row]:
     names = [name for name in _ATTACKS if name != "bayes" or found.error.shape[0] == found.error.shape[1]]
     errors = found.attacks(names)
     measured = recognise_measure(found.error, found.secrets, found.secrets)

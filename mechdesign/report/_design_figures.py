@@ -1,39 +1,41 @@
-"""Figures of designs for papers and notebooks, as Matplotlib figures independent of pyplot and the user's settings.
-
-Each function takes a `mechdesign.Design`, or what its figure shows, and returns a `matplotlib.figure.Figure`.
-`save_figure` writes a figure in the format of the file's suffix, with reproducible bytes. If the secrets have places,
-the figures are maps, and otherwise bars. The report of a design (`mechdesign.save`) contains the same figures
-with interactive maps.
-
->>> import mechdesign as md
->>> distance = md.distances.euclidean(square := md.Domain.grid(2, 2, 2.0, 2.0))
->>> problem = md.Problem([0.25] * 4, distance, [md.MetricPrivacy(1, distance)], secrets=square, observables=square)
->>> md.figures.prior(md.design(problem)).get_suptitle()
-'Half of the prior is on 2 of 4 secrets'
-"""
+"""Figures of designs: prior, answers, errors of the best attack, and costs beside those of reference mechanisms."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import networkx as nx
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import as_indices
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import as_integer, require_kind
-from mechdesign.base._errors import InputError
-from mechdesign.base._names import named
+from mechdesign.measures import attack
+from mechdesign.measures._baselines import Baseline, Reference, baselines, reference_costs
 from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
+from mechdesign.model._problem_words import attack_measure, cost_measure
+from mechdesign.model._words import clip, format_bound, percent, short
+from mechdesign.report import _maps as maps
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE, WIDTH, drawing, figure_of, in_report_style, new_figure
 from mechdesign.synthesis._result import Design
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from mechdesign.certify._certificate import Certificate
+
+_MOST_PANELS = 6
+# Height of a line of the figure of costs, in inches, and largest number of characters of its text.
+_LINE, _CHARACTERS = 0.38, 62
+
 
 @in_own_arithmetic
 def prior(design: Design) -> Figure:
-    """Show the prior of the secrets, on a map or as bars; secrets of probability 0 are hatched.
+    """Show the prior of the secrets, on a map or as bars; secrets of probability 0 are hatched or hollow.
 
     Args:
         design: A design.
@@ -44,18 +46,16 @@ def prior(design: Design) -> Figure:
     Example:
         >>> import mechdesign as md
         >>> problem = md.Problem([0.75, 0.25], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
-        >>> prior(md.design(problem)).get_suptitle()
-        'Half of the prior is on 1 of 2 secrets'
+        >>> prior(md.design(problem)).axes[0].get_ylabel()
+        'prior probability'
     """
     require_kind(design, Design, "design", "a Design")
-    from mechdesign.report._channel_figures import prior_picture
-
-    return prior_picture(design.problem.prior, design.problem.secrets)
+    return in_report_style(prior_figure)(design.problem)
 
 
 @in_own_arithmetic
-def answers(design: Design, count: int = 6) -> Figure:
-    """Show the probability of each answer for the most likely secrets.
+def answers(design: Design, count: int = _MOST_PANELS) -> Figure:
+    """Show the probability of each answer for the most likely secrets, on one scale.
 
     Args:
         design: A design.
@@ -72,15 +72,12 @@ def answers(design: Design, count: int = 6) -> Figure:
     """
     require_kind(design, Design, "design", "a Design")
     count = as_integer(count, "count", 1)
-    from mechdesign.report._channel_figures import outputs_picture
-
-    problem = design.problem
-    return outputs_picture(design.channel.matrix, problem.prior, problem.secrets, problem.observables, count)
+    return in_report_style(answers_figure)(design.problem, design.channel.matrix, count)
 
 
 @in_own_arithmetic
 def errors(design: Design) -> Figure:
-    """Show the expected error of the optimal attack for each secret, on a map or as bars, and against the prior.
+    """Show the expected error of the optimal attack for each secret, on a map or as bars.
 
     Args:
         design: A design.
@@ -91,25 +88,20 @@ def errors(design: Design) -> Figure:
     Example:
         >>> import mechdesign as md
         >>> problem = md.Problem([0.75, 0.25], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
-        >>> errors(md.design(problem)).get_suptitle()[:34]
-        'The best attack is off by 0.25 on '
+        >>> errors(md.design(problem)).axes[0].get_ylabel()
+        'expected error'
     """
     require_kind(design, Design, "design", "a Design")
-    from mechdesign.measures import attack
-    from mechdesign.model._problem_words import attack_measure
-    from mechdesign.report._channel_figures import error_picture
-
-    problem, found = design.problem, attack_measure(design.problem)
-    best = attack.optimal(design.channel, problem.prior, found.matrix)
-    return error_picture(best.per_secret, problem.prior, problem.secrets, found.unit)
+    return in_report_style(error_figure)(design.problem, expected_errors(design.problem, design.channel.matrix))
 
 
 @in_own_arithmetic
-def costs(design: Design) -> Figure:
+def costs(design: Design, axes: Axes | None = None) -> Figure:
     """Show the certified cost, its lower bound, and the costs of reference mechanisms on one axis.
 
     Args:
         design: A design.
+        axes: Axes of another figure to draw on; by default those of a new figure.
 
     Returns:
         The figure.
@@ -121,102 +113,185 @@ def costs(design: Design) -> Figure:
         'cost'
     """
     require_kind(design, Design, "design", "a Design")
-    from mechdesign.measures._baselines import baselines, reference_costs
-    from mechdesign.model._problem_words import cost_measure
-    from mechdesign.report._channel_figures import cost_picture
+    problem = design.problem
+    lines = list_costs(problem, design.certificate, baselines(problem))
+    with drawing(axes, height_of_costs(lines)) as drawn:
+        draw_costs(drawn, lines, design.certificate.cost, cost_measure(problem).unit)
+    return figure_of(drawn)
 
-    problem, proved = design.problem, design.certificate
-    return cost_picture(
-        proved.cost,
-        proved.lower_bound,
-        proved.relative_gap,
-        reference_costs(problem, baselines(problem)),
-        cost_measure(problem).unit,
-        " between these anchors" if problem.point_bounds else "",
+
+def prior_figure(problem: Problem) -> Figure:
+    """Return the figure of a prior."""
+    made = maps.map_figure(problem.secrets, problem.prior, "prior probability", share=True)
+    if not problem.prior.all():
+        maps.zero_key(made, problem.secrets, "prior of exactly 0")
+    return made
+
+
+def error_figure(problem: Problem, per_secret: Floats) -> Figure:
+    """Return the figure of the expected errors (n,) of the best attack."""
+    return maps.map_figure(problem.secrets, per_secret, f"expected error{maps.in_unit(attack_measure(problem).unit)}")
+
+
+def expected_errors(problem: Problem, matrix: Floats) -> Floats:
+    """Return the expected error of the best attack for each secret, shape (n,)."""
+    return attack.optimal(matrix, problem.prior, attack_measure(problem).matrix).per_secret
+
+
+def answers_figure(problem: Problem, matrix: Floats, count: int = _MOST_PANELS) -> Figure:
+    """Return the figure of the rows p(·|s) of a channel (n, m) for the `count` most likely secrets."""
+    chosen = most_likely(problem.prior, count).tolist()
+    titles = [f"{name_of(problem.secrets, index)}, prior {percent(problem.prior[index])}" for index in chosen]
+    marks = [_own_place(problem, index) for index in chosen]
+    made = panels_figure(problem.observables, matrix[chosen], titles, "probability of the answer", marks)
+    for index, panel, mark in zip(chosen, made.axes, marks, strict=False):
+        if mark is None and (place := _place_elsewhere(problem, index)) is not None:
+            for colour, thickness, size in (("black", 4.0, 9), ("white", 1.8, 8)):
+                panel.plot(*place, "x", color=colour, markeredgewidth=thickness, markersize=size, zorder=6)
+    return made
+
+
+def panels_figure(
+    domain: Domain | None,
+    rows: Floats,
+    titles: Sequence[str],
+    label: str,
+    marks: Sequence[int | None] | None = None,
+) -> Figure:
+    """Return a figure with a map, or bars, for each row (k, m), on one scale."""
+    number, norm = len(rows), maps.find_norm(rows)
+    columns = min(2, number)
+    lines = -(-number // columns)
+    mapped = maps.is_map(domain)
+    width = WIDTH / columns - 0.25
+    height = maps.height_of(domain, width) + (0.3 if mapped else 0.6)
+    made = new_figure(WIDTH, lines * height + 0.85)
+    axes = list(made.subplots(lines, columns, squeeze=False, sharex=not mapped, sharey=not mapped).flat)
+    for panel, row, title, mark in zip(axes, rows, titles, marks or [None] * number, strict=False):
+        maps.draw_map(panel, domain, row, norm, mark=mark, ticks=False)
+        panel.set_title(title)
+        panel.label_outer()
+    for panel in axes[number:]:
+        panel.remove()
+    if mapped:
+        maps.draw_scale(made, axes[:number], norm, label, share=True)
+    else:
+        made.supylabel(label, fontsize=8.5)
+    if not rows.all():
+        maps.zero_key(made, domain, "never answered")
+    return made
+
+
+def most_likely(prior: ArrayLike, count: int = _MOST_PANELS) -> Integers:
+    """Return the indices of at most `count` possible secrets, most likely first, with ties in index order."""
+    probabilities = np.asarray(prior, dtype=np.float64)
+    order = np.argsort(-probabilities, kind="stable")[: max(1, count)].astype(np.int64)
+    return order[probabilities[order] > 0]
+
+
+def name_of(domain: Domain | None, index: int) -> str:
+    """Return the name of a member: its label or number, with "cell" before a number of a grid cell.
+
+    >>> name_of(Domain.grid(2, 1, 2.0, 1.0), 1), name_of(Domain.from_labels(["a", "b"]), 1)
+    ('cell 1', 'b')
+    """
+    if domain is None:
+        return str(index)
+    cell = "cell " if domain.cells is not None and domain.labels[index] == str(index) else ""
+    return cell + clip(domain.labels[index], 24)
+
+
+def _own_place(problem: Problem, index: int) -> int | None:
+    """Return the index of the observable that equals the secret at `index`, or None if no observable does."""
+    secrets, observables = problem.secrets, problem.observables
+    if secrets is observables:
+        return index
+    if secrets is None or observables is None:
+        return None
+    same = secrets.labels == observables.labels and np.array_equal(secrets.points, observables.points)
+    return index if same else None
+
+
+def _place_elsewhere(problem: Problem, index: int) -> tuple[float, float] | None:
+    """Return coordinates of the secret at `index` if it lies in the observables' plane, or None."""
+    secrets, observables = problem.secrets, problem.observables
+    if secrets is None or observables is None or not maps.is_map(observables) or secrets.points.shape[1] != 2:
+        return None
+    alike = secrets.unit == observables.unit and secrets.geographic == observables.geographic
+    return tuple(secrets.points[index].tolist()) if alike else None
+
+
+def list_costs(problem: Problem, certificate: Certificate, compared: Sequence[Baseline]) -> list[Reference]:
+    """Return the certified cost, its lower bound and the costs of baselines, the least first."""
+    found = list(reference_costs(problem, compared))
+    found.insert(0, Reference("this design", certificate.cost))
+    if certificate.lower_bound > 0:
+        found.insert(0, Reference("lower bound", certificate.lower_bound))
+    return sorted(found, key=lambda each: each.cost)
+
+
+def height_of_costs(lines: Sequence[Reference]) -> float:
+    """Return the height of the figure of costs, in inches."""
+    return _LINE * len(lines) + 0.6
+
+
+def draw_costs(axes: Axes, lines: Sequence[Reference], cost: float, unit: str = "") -> None:
+    """Draw a dot for each cost, below its name; mechanisms that do not meet all requirements are hollow."""
+    largest = max(each.cost for each in lines) or 1.0
+    for line, each in enumerate(reversed(lines)):
+        ours = each.name in ("this design", "lower bound")
+        colour = ACCENT if ours else MUTED
+        axes.plot([0, each.cost], [line, line], color=RULE, linewidth=0.9, zorder=1)
+        filled = colour if each.meets else "white"
+        axes.plot(each.cost, line, "o", markersize=6, color=colour, markerfacecolor=filled, zorder=3, clip_on=False)
+        number = format_bound(each.cost, up=each.cost == cost, digits=5) if ours else short(each.cost, 4)
+        text = clip(f"{each.name}: {number} {unit}".rstrip(), _CHARACTERS)
+        weight = "bold" if each.name == "this design" else "normal"
+        axes.text(0, line + 0.2, text, va="bottom", fontsize=8.0, color=ACCENT if ours else INK, weight=weight)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_ylim(-0.35, len(lines) - 0.1)
+    axes.set_xlim(0, 1.05 * largest)
+    axes.xaxis.set_major_locator(maps.round_ticks(6))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 4)))
+    axes.set_xlabel(
+        "cost"
+        + (f" ({unit})" if unit else "")
+        + ("" if all(e.meets for e in lines) else "; hollow: does not meet all requirements")
     )
 
 
-@in_own_arithmetic
-def requirements(design: Design) -> Figure:
-    """Show the realised value of each requirement as a share of its nominal value.
+def prior_finding(prior: ArrayLike) -> str:
+    """Return a sentence on the number of secrets with half of the prior, and the number of secrets that never occur."""
+    probabilities = np.asarray(prior, dtype=np.float64)
+    n = len(probabilities)
+    half = int(np.searchsorted(np.cumsum(np.sort(probabilities)[::-1]), 0.5 - 1e-12)) + 1
+    finding = f"Half of the prior is on {half} of {n} secrets" if n > 1 else "There is one secret only"
+    impossible = int((probabilities == 0).sum())
+    return finding + (f"; {impossible} never occur{'s' * (impossible == 1)}." if impossible else ".")
 
-    Args:
-        design: A design.
 
-    Returns:
-        The figure.
+def answers_finding(rows: ArrayLike) -> str:
+    """Return a sentence on the number of observables over which the rows (k, m) of the likeliest secrets spread.
 
-    Example:
-        >>> import mechdesign as md
-        >>> problem = md.Problem([0.75, 0.25], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
-        >>> requirements(md.design(problem)).get_suptitle()
-        'The requirement holds with room to spare'
+    A row counts as many observables as a fair draw of the same entropy has.
     """
-    require_kind(design, Design, "design", "a Design")
-    from mechdesign.report._channel_figures import requirements_picture
-    from mechdesign.report._design_tables import list_requirement_bars
-
-    return requirements_picture(list_requirement_bars(design.problem, design.certificate))
-
-
-@in_own_arithmetic
-def graph(domain: Domain, edges: ArrayLike) -> Figure:
-    """Show a policy graph on a map, with its sensitivity hull if the secrets are in the plane.
-
-    Args:
-        domain: The secrets, with places along a line or in the plane.
-        edges: Pairs of indices of secrets, shape (k, 2), or a networkx graph of secrets.
-
-    Returns:
-        The figure.
-
-    Example:
-        >>> import mechdesign as md
-        >>> graph(md.Domain.grid(2, 1, 2.0, 1.0), [[0, 1]]).get_suptitle()
-        '1 edge between 2 secrets, none of them exposed'
-    """
-    require_kind(domain, Domain, "domain", "a Domain")
-    from mechdesign.graphs._builders import from_edges
-    from mechdesign.model._graph_nodes import check_graph
-
-    if isinstance(edges, nx.Graph):
-        check_graph(edges, domain.size, "edges")
-        pairs = list(edges.edges())
-    else:
-        pairs = list(from_edges(domain.size, named(edges, "edges")).edges())
-    from mechdesign.report._graph_figures import policy_picture
-
-    return policy_picture(domain, pairs)
+    shown = np.asarray(rows, dtype=np.float64)
+    logarithms = np.log(shown, out=np.zeros_like(shown), where=shown > 0)
+    spread = np.exp(-(shown * logarithms).sum(axis=1))
+    low, high = short(float(spread.min()), 2), short(float(spread.max()), 2)
+    over = low if low == high else f"{low} to {high}"
+    return f"Answers for the likeliest secrets spread over {over} of {shown.shape[1]} observables."
 
 
-@in_own_arithmetic
-def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None) -> Figure:
-    """Show a released trace on a map.
-
-    Args:
-        domain: The states, with places in the plane.
-        released: Indices of the released states, shape (T,).
-        truth: Indices of the true states, shape (T,), shown next to the released states. A figure with true states is
-            private.
-
-    Returns:
-        The figure.
-
-    Raises:
-        InputError: If `truth` has another number of steps than `released`.
-
-    Example:
-        >>> import mechdesign as md
-        >>> trace(md.Domain.grid(2, 1, 2.0, 1.0), [0, 1]).get_suptitle()
-        '2 steps released'
-    """
-    require_kind(domain, Domain, "domain", "a Domain")
-    released = as_indices(released, "released", domain.size)
-    if truth is not None:
-        truth = as_indices(truth, "truth", domain.size)
-        if len(truth) != len(released):
-            bound = f"{len(released)}, as in released"
-            raise InputError("truth", "has another number of steps", value=len(truth), bound=bound)
-    from mechdesign.report._trace_figures import trace_picture
-
-    return trace_picture(domain, released, truth)
+def error_finding(per_secret: ArrayLike, prior: ArrayLike, unit: str = "") -> str:
+    """Return a sentence on the mean error of the best attack, and on secrets whose error is below half the mean."""
+    errors, probabilities = np.asarray(per_secret, dtype=np.float64), np.asarray(prior, dtype=np.float64)
+    mean = float(probabilities @ errors)
+    if mean == 0:
+        return "The best attack is never wrong: answers reveal the secret."
+    close = float(probabilities[errors < mean / 2].sum())
+    rest = f"by less than half of that for {percent(close)} of the prior"
+    if close == 0:
+        rest = "by at least half of that for every secret"
+    return f"The best attack is off by {f'{short(mean)} {unit}'.rstrip()} on average, {rest}."

@@ -1,4 +1,4 @@
-"""The report page of a design: the values for its template."""
+"""The page of a design: its sections."""
 
 from __future__ import annotations
 
@@ -9,33 +9,31 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from markupsafe import Markup
 
 from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._dithering import EUCLIDEAN, Dithered
 from mechdesign.graphs._builders import edge_array
-from mechdesign.measures import attack
-from mechdesign.measures._baselines import Baseline, baselines, reference_costs
+from mechdesign.measures._baselines import Baseline, baselines
 from mechdesign.model._channel import Channel
 from mechdesign.model._components import label_tied_secrets
 from mechdesign.model._disclosure import describe_disclosure
-from mechdesign.model._domain import Domain
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
-from mechdesign.model._words import Measure, format_bound, percent, plain, power, short
-from mechdesign.report import _channel_figures as plot
+from mechdesign.model._words import Measure, Words, format_bound, percent, plain, power, short
+from mechdesign.report import _design_figures as figures
 from mechdesign.report import _graph_figures as policy
-from mechdesign.report._channel_figures import most_likely, secret_title
-from mechdesign.report._design_tables import adversaries_table, list_requirement_bars, side_by_side, summary
+from mechdesign.report._design_tables import list_adversaries, side_by_side
 from mechdesign.report._explorer import explorer
-from mechdesign.report._guarantee import describe_design
-from mechdesign.report._headlines import describe_limits, design_headline, write_achieved
-from mechdesign.report._pages import Strong, figure, panels, render
+from mechdesign.report._maps import in_unit
+from mechdesign.report._page import Code, Picture, Prose, Row, Section, Strong, Table, first_rows, members_table, page
 from mechdesign.report._private import private
-from mechdesign.report._proved import describe_proof, list_unproved
-from mechdesign.report._style import report_style
+from mechdesign.report._proved import list_unproved
+from mechdesign.report._style import WIDTH, new_figure, report_style
+from mechdesign.report._verdicts import judge_design, limit_design, write_achieved
 
 # Facts of the provenance that a reader can use; `mechdesign inspect` shows all.
 _SHOWN = (
@@ -43,55 +41,118 @@ _SHOWN = (
 )  # fmt: skip
 
 
-def html(
-    problem: Problem,
-    channel: Channel,
-    certificate: Certificate,
-    origin: Origin | None = None,
-) -> str:
-    """Return the report on a channel as one self-contained page.
+@report_style()
+def html(problem: Problem, channel: Channel, certificate: Certificate, origin: Origin | None = None) -> str:
+    """Return the page on a channel; `origin` describes the source of the problem's data.
 
-    `origin` describes the source of the problem's data.  Equal values give equal
-    text. Titles and labels may contain any text, which is escaped in the HTML. Raises `InputError` if the channel or
-    the certificate belongs to another problem.
+    Raises `InputError` if the channel or the certificate belongs to another problem.
     """
     _check(problem, channel, certificate)
-    compared, index = baselines(problem), int(most_likely(problem.prior, 1)[0])
-    facts: dict[str, object] = {
-        "title": plain(problem.title).strip() or "Privacy mechanism",
-        "verdict": design_headline(problem, certificate, origin),
-        "disclosed": describe_disclosure(problem, certificate.revealed),
-        "summary": summary(problem, certificate),
-        "notes": _on_prior(problem, origin),
-        "requirements": list(_requirements(problem, certificate)),
-        "coordinates": list(_coordinates(problem, certificate)),
-        "adversaries": adversaries_table(problem, channel),
-        "graph": _policy_graph(problem, certificate),
-        "forbidden": certificate.forbidden,
-        "guarantee": describe_design(problem, channel, certificate, origin),
-        "costs": list(_costs(problem, certificate, _stands_in(origin))),
-        "stands_in": _stands_in(origin),
-        "compared": side_by_side(problem, channel, certificate, compared),
-        "proved": describe_proof(problem, certificate),
-        "stated": list(list_unproved(problem, origin)),
-        "specification": origin.specification if origin is not None else "",
-        "limits": describe_limits(problem, certificate),
-        "provenance": [
-            (name.replace("_", " "), _value(value)) for name, value in certificate.provenance.items() if name in _SHOWN
-        ],
-        "shape": channel.numerators.shape,
-        "digest": hashlib.sha256(np.ascontiguousarray(channel.numerators, dtype="<i8").tobytes()).hexdigest(),
-        "index": index,
-        "secret": shlex.quote(plain(problem.secrets.labels[index]) if problem.secrets is not None else str(index)),
-    }
-    with report_style():
-        facts |= _pictures(problem, channel, certificate, compared)
-    return render("design.html", **facts)
+    warnings = [
+        *describe_disclosure(problem, certificate.revealed),
+        *(f"{each}." for each in _on_prior(problem, origin)),
+    ]
+    title = problem.title if problem.title.strip() else "Privacy mechanism"
+    sections = [
+        Section("Requirements", [*_requirements(problem, certificate)]),
+        Section("Cost", [*_costs(problem, channel, certificate, _stands_in(origin))]),
+        Section("What this does not promise", [Prose([*limit_design(problem, certificate)], "list")]),
+        *_coordinates(problem, certificate),
+        *_adversaries(problem, channel),
+        *_policy_graph(problem, certificate),
+        Section("Answers, and what they let an adversary guess", [*_maps(problem, channel.matrix)]),
+        Section("Stated, and not proved", [*_stated(problem, origin)]),
+        Section("Provenance", [Table([*_provenance(channel, certificate)])]),
+        Section("Verify and sample", [*_commands(problem)]),
+    ]
+    return page(title, judge_design(problem, certificate, origin), sections, warnings)
 
 
-def _coordinates(problem: Problem, certificate: Certificate) -> Iterator[list[tuple[str, str]]]:
-    """Yield the guarantees for real coordinates, for each requirement on continuous privacy."""
+def _requirements(problem: Problem, certificate: Certificate) -> Iterator[Prose | Table]:
+    if not problem.requirements:
+        yield Prose(["Nothing was required."])
+        return
+    rows = [
+        (
+            name,
+            f"{'at least' if checked.at_least else f'{checked.symbol} at most'} {checked.nominal}",
+            f"{checked.symbol if checked.at_least else f'{checked.symbol} ='} {write_achieved(checked)}",
+            "holds" if checked.holds else Strong("does not hold"),
+        )
+        for name, checked in zip(claim_names(problem), certificate.requirements, strict=True)
+    ]
+    yield Table(rows, ("Requirement", "Required", "Achieved", "Verdict"))
+    words = Words(problem.secrets)
+    first, *more = [requirement.promise(words) for requirement in problem.requirements]
+    if certificate.holds:
+        yield Prose([f"Anyone who sees an answer can {first}.", *(f"They can also {each}." for each in more)])
+    counts = np.isfinite(problem.cost).sum(axis=1)
+    if (least := int(counts.min())) < problem.cost.shape[1]:
+        each = f"{least}" if least == counts.max() else f"{least} to {counts.max()}"
+        yield Prose([
+            f"Each secret permits only {each} of {problem.cost.shape[1]} answers, which may reveal something about it."
+        ])  # fmt: skip
+    yield Prose(["Verdicts are proved by exact numbers. Achieved values are rounded: an ε up, an error down."])
+
+
+def _costs(
+    problem: Problem, channel: Channel, certificate: Certificate, stands_in: bool
+) -> Iterator[Prose | Table | Picture]:
+    compared, measured = baselines(problem), cost_measure(problem)
+    uniform = ", under a uniform prior" if stands_in else ""
+    rows = [
+        (f"Expected cost{uniform}", _cost(certificate.expected_cost, measured)),
+        ("Worst cost", _cost(certificate.worst_cost, measured)),
+        (f"Lower bound of the {certificate.objective} cost", _cost(certificate.lower_bound, measured, up=False)),
+        ("Relative gap", power(certificate.relative_gap)),
+    ]
+    if certificate.forbidden:
+        rows.append(("Forbidden pairs of secret and answer", f"{certificate.forbidden} of {problem.cost.size}"))
+    lines = figures.list_costs(problem, certificate, compared)
+    made = new_figure(WIDTH, figures.height_of_costs(lines))
+    figures.draw_costs(made.subplots(), lines, certificate.cost, measured.unit)
+    heads = ("Mechanism", "Tight ε", "Cost", "Adversary’s error")
+    yield Picture(
+        "cost", "Cost beside that of other mechanisms with the same answers", _meaning(compared), made,
+        Table(side_by_side(problem, channel, certificate, compared), heads),
+    )  # fmt: skip
+    yield Table(rows)
+    yield Prose([
+        f"Expected costs and errors{uniform} are averages. Costs are rounded up, the lower bound is rounded down; its "
+        "multipliers are saved with the channel, and can be checked without a solver. The tight ε is the smallest "
+        "that holds, rounded up. The adversary’s error is that of the best attack."
+    ])  # fmt: skip
+
+
+def _meaning(compared: Sequence[Baseline]) -> str:
+    """Return sentences that explain the given baselines."""
+    names = " ".join(item.name for item in compared)
+    sentences = (
+        (
+            "exponential",
+            "The exponential mechanism draws answer o for secret s with probability proportional to exp(−λ E(s, o)). "
+            "Here E(s, o) is the bound that the requirements imply on the logarithm of the odds. "
+            "The factor λ is the largest that meets all requirements.",
+        ),
+        ("planar", "Planar Laplace noise is added to the place, and the nearest possible answer is released."),
+        (
+            "coordinates",
+            "Noise on the coordinates is not a channel between anchors, so it may cost less than the bound.",
+        ),
+        ("remapped", "Remapping replaces each output by the answer with the least expected cost given this output."),
+    )
+    meanings = [said for word, said in sentences if word in names]
+    return " ".join(meanings) or "The costs of an answer independent of the secret, and of the true answer."
+
+
+def _coordinates(problem: Problem, certificate: Certificate) -> Iterator[Section]:
+    """Yield a section on real coordinates for each requirement on continuous privacy."""
     checked = certificate.requirements
+    said = (
+        "The secrets are the corners of a grid, and every point between them is also a secret: dithering draws one of "
+        "the four corners around it, closer ones with a larger probability, and draws the answer for this corner. The "
+        "certificate holds for any two points, however close. Points outside the grid are first moved to its border."
+    )
     for place, claim in problem.point_bounds.items():
         own = problem.places[place]
         beside = [
@@ -100,7 +161,8 @@ def _coordinates(problem: Problem, certificate: Certificate) -> Iterator[list[tu
             if at == own and found.number == "factor"
         ]
         unit = problem.secrets.unit if problem.secrets is not None else ""
-        yield list(_rows(claim, checked[place].realised, max(beside, default=1.0), unit))
+        rows = list(_rows(claim, checked[place].realised, max(beside, default=1.0), unit))
+        yield Section("Real coordinates", [Prose([said]), Table(rows)])
 
 
 def _rows(claim: Dithered, tight: float, snapped: float, unit: str) -> Iterator[tuple[str, str]]:
@@ -150,137 +212,102 @@ def _on_prior(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
     return private(problem, origin)
 
 
-def _requirements(problem: Problem, certificate: Certificate) -> Iterator[tuple[str, ...]]:
-    for name, checked in zip(claim_names(problem), certificate.requirements, strict=True):
-        least, symbol = checked.at_least, checked.symbol
-        yield (
-            name,
-            f"{'at least' if least else f'{symbol} at most'} {checked.nominal}",
-            f"{symbol if least else f'{symbol} ='} {write_achieved(checked)}",
-            "holds" if checked.holds else Strong("does not hold"),
-        )
+def _adversaries(problem: Problem, channel: Channel) -> Iterator[Section]:
+    found = list_adversaries(problem, channel)
+    if found is None:
+        return
+    table, left_out = found
+    said = [
+        "Each adversary makes the best guess under their own prior.",
+        "The error expected is that under this prior, which the floors bound.",
+        "The error in truth is that of this guess under the prior of the mechanism.",
+        "The last column is the total variation distance between the two priors.",
+    ]
+    if left_out:
+        said.append(f"{left_out} more adversaries have no smaller expected errors.")
+    yield Section("Adversaries", [Prose(said), table])
 
 
-def _policy_graph(problem: Problem, certificate: Certificate) -> dict[str, object] | None:
-    """Return the facts about policy graphs, with a picture if secrets have places; None without policy graphs."""
+def _policy_graph(problem: Problem, certificate: Certificate) -> Iterator[Section]:
     if not problem.graphs:
-        return None
+        return
+    said = [
+        "Answers distinguish two secrets joined by an edge by at most ε, and secrets k edges apart by at most kε.",
+        "Nothing is required of secrets that no path connects.",
+    ]
+    if certificate.forbidden:
+        said.append(
+            "Answers of infinite cost are forbidden, and are never given, so an answer reveals to which secrets it is "
+            "permitted. Components that must remain hidden from one another need edges between them."
+        )
     labels = label_tied_secrets(len(problem.prior), problem.claims)
     alone = np.flatnonzero(np.bincount(labels)[labels] == 1)
-    picture = None
+    if 0 < alone.size < len(labels):
+        said.append(f"{alone.size} of {len(labels)} secrets have no edge: an answer may reveal such a secret exactly.")
+    parts: list[Prose | Picture] = [Prose(said)]
     if problem.secrets is not None and policy.can_draw(problem.secrets):
         edges = np.unique(np.concatenate([edge_array(graph) for graph in problem.graphs.values()]), axis=0)
-        picture = figure(
-            functools.partial(policy.policy_picture, problem.secrets, edges, policy.GraphMarks(exposed=alone.tolist())),
-            "graph",
-            "The policy graph",
-            "Each line joins two secrets that the answer must not distinguish by more than ε.",
-        )
-    return {"alone": alone.size, "secrets": len(labels), "picture": picture}
+        made = new_figure(WIDTH, policy.height_of(problem.secrets))
+        policy.draw_graph(made.subplots(), problem.secrets, edges, policy.GraphMarks(exposed=alone.tolist()))
+        names = problem.secrets.labels
+        numbers = first_rows([(names[s], names[t]) for s, t in edges.tolist()], ("Secret", "Secret"))
+        caption = f"{len(edges)} edges; each joins two secrets that an answer must not distinguish by more than ε."
+        parts.append(Picture("graph", "The policy graph", caption, made, numbers))
+    yield Section("Policy graph", parts)
 
 
-def _costs(problem: Problem, certificate: Certificate, stands_in: bool) -> Iterator[tuple[str, str]]:
-    found, aim = cost_measure(problem), certificate.objective
-    how = ", under a uniform prior" if stands_in else ""
-    yield ("Cost (expected)" if aim == "expected" else "Expected cost") + how, _cost(certificate.expected_cost, found)
-    yield "Cost (worst)" if aim == "worst" else "Worst cost", _cost(certificate.worst_cost, found)
-    yield "Lower bound of the cost", _cost(certificate.lower_bound, found, up=False)
-    yield "Relative gap", power(certificate.relative_gap)
-    if certificate.forbidden:
-        yield "Forbidden pairs of secret and answer", f"{certificate.forbidden} of {problem.cost.size}"
-
-
-def _meaning(compared: Sequence[Baseline]) -> str:
-    """Return sentences that explain the given baselines."""
-    names = " ".join(item.name for item in compared)
-    sentences = (
-        (
-            "exponential",
-            "The exponential mechanism draws answer o for secret s with probability proportional to exp(−λ E(s, o)). "
-            "Here E(s, o) is the bound that the requirements imply on the logarithm of the odds. "
-            "The factor λ is the largest that meets all requirements.",
-        ),
-        ("planar", "Planar Laplace noise is added to the place, and the nearest possible answer is released."),
-        (
-            "coordinates",
-            "Noise on the coordinates is not a channel between anchors, so it may cost less than the bound.",
-        ),
-        ("remapped", "Remapping replaces each output by the answer with the least expected cost given this output."),
-    )
-    meanings = [said for word, said in sentences if word in names]
-    return " ".join(meanings) or "The costs of an answer independent of the secret, and of the true answer."
-
-
-def _describe(values: Floats, domain: Domain | None, what: str, title: str = "", unit: str = "%") -> dict[str, str]:
-    """Return the HTML attributes that describe a map to screen readers."""
-    most = int(np.argmax(values))
-    name = plain(domain.labels[most]) if domain is not None else str(most)
-    largest = percent(values[most]) if unit == "%" else short(float(values[most]))
-    said = f"{title + ': ' if title else ''}{what}, {len(values)} values, the largest {largest} at {name}"
-    return {"role": "img", "aria-label": plain(said)}
-
-
-def _pictures(
-    problem: Problem,
-    channel: Channel,
-    certificate: Certificate,
-    compared: Sequence[Baseline],
-) -> dict[str, object]:
-    """Return the figures of a page."""
-    prior, secrets, domain = problem.prior, problem.secrets, problem.observables
-    measured = attack_measure(problem)
-    errors = attack.optimal(channel, prior, measured.matrix).per_secret
-    each = "probability of each answer"
-    unit, wrong = measured.unit, "adversary’s expected error" + (f" ({measured.unit})" if measured.unit else "")
-    rows = {
-        index: f"{secret_title(secrets, index)}, prior {percent(prior[index])}" for index in most_likely(prior).tolist()
-    }
-    proved_gap = certificate.lower_bound, certificate.relative_gap
-    references = reference_costs(problem, compared)
-    draw = functools.partial
-    pictures = (
-        figure(
-            draw(plot.requirements_picture, list_requirement_bars(problem, certificate)), "requirements", "Requirements"
-        ),
-        figure(
-            draw(
-                plot.cost_picture, certificate.cost, *proved_gap, references, cost_measure(problem).unit,
-            ),
-            "cost", "Cost",
-        ),
-        panels(
-            draw(plot.prior_picture, prior, secrets), "prior",
-            parts={"prior": _describe(prior, secrets, "prior probability")},
-        ),
-        panels(
-            draw(plot.outputs_picture, channel.matrix, prior, secrets, domain), "answers",
-            parts={
-                f"row-{index}": _describe(channel.matrix[index], domain, each, title)
-                for index, title in rows.items()
-            },
-        ),
-        panels(
-            draw(plot.error_picture, errors, prior, secrets, unit), "error",
-            parts={
-                "error": _describe(errors, secrets, wrong, unit=unit),
-                "scatter": {"role": "img", "aria-label": plain(
-                    f"Expected error against prior for {np.count_nonzero(prior)} secrets; the mean is "
-                    f"{short(float(prior @ errors))} {unit}".rstrip()
-                )},
-            },
-        ),
+def _maps(problem: Problem, matrix: Floats) -> Iterator[Picture | Markup]:
+    prior, secrets, observables = problem.prior, problem.secrets, problem.observables
+    likely, measured = figures.most_likely(prior).tolist(), attack_measure(problem)
+    heads = [f"{figures.name_of(secrets, index)}" for index in likely]
+    said = f"{figures.answers_finding(matrix[likely])} The secret itself is marked."
+    yield Picture(
+        "answers", "Answers for the most likely secrets", said, figures.answers_figure(problem, matrix),
+        members_table("Answer", observables, dict(zip(heads, matrix[likely], strict=True)), percent),
     )  # fmt: skip
-    return {
-        "pictures": {picture["name"]: picture for picture in pictures},
-        "explorer": explorer(secrets, domain, channel.matrix, prior),
-        "measured": measured.name or "error as given",
-        "meaning": _meaning(compared),
-    }
+    yield Picture(
+        "prior", "Prior", figures.prior_finding(prior), figures.prior_figure(problem),
+        members_table("Secret", secrets, {"Prior": prior}, percent),
+    )  # fmt: skip
+    errors = figures.expected_errors(problem, matrix)
+    finding = figures.error_finding(errors, prior, measured.unit)
+    yield Picture(
+        "error", f"What the adversary still does not know ({measured.name or 'error as given'})",
+        f"{finding} This attack knows the prior and the mechanism.", figures.error_figure(problem, errors),
+        members_table("Secret", secrets, {f"Expected error{in_unit(measured.unit)}": errors}, short),
+    )  # fmt: skip
+    yield explorer(secrets, observables, matrix, prior)
+
+
+def _stated(problem: Problem, origin: Origin | None) -> Iterator[Prose | Table | Code]:
+    yield Prose([
+        "The requirements, the costs and the bound above are proved in exact arithmetic. The author of this design "
+        "states the following."
+    ])  # fmt: skip
+    yield Table(list(list_unproved(problem, origin)))
+    if origin is not None and origin.specification:
+        yield Code(origin.specification, "The specification")
+
+
+def _provenance(channel: Channel, certificate: Certificate) -> Iterator[Row]:
+    for name, value in certificate.provenance.items():
+        if name in _SHOWN:
+            yield name.replace("_", " "), short(value, 6) if isinstance(value, float) else str(value)
+    n, m = channel.numerators.shape
+    yield "channel", f"{n} × {m} integers over 2^62"
+    digest = hashlib.sha256(np.ascontiguousarray(channel.numerators, dtype="<i8").tobytes()).hexdigest()
+    yield "SHA-256 of the integers, row by row, 8 bytes each, low byte first", digest
+
+
+def _commands(problem: Problem) -> Iterator[Prose | Code]:
+    index = int(figures.most_likely(problem.prior, 1)[0])
+    secret = shlex.quote(plain(problem.secrets.labels[index]) if problem.secrets is not None else str(index))
+    yield Prose(["In the folder of this page:"])
+    yield Code(
+        f"mechdesign verify .    # proves privacy and cost again, without any solver\n"
+        f"mechdesign sample . --secret {secret}"
+    )
 
 
 def _cost(value: float, measured: Measure, *, up: bool = True) -> str:
     return measured.with_root(value, functools.partial(format_bound, up=up, digits=5))
-
-
-def _value(value: str | float | int) -> str:
-    return short(value, 6) if isinstance(value, float) else str(value)

@@ -1,11 +1,10 @@
-"""Tables of baselines and adversaries of a design's page, and its summary in words."""
+"""Tables of baselines and adversaries of a design's page."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
@@ -16,10 +15,9 @@ from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, bounds
 from mechdesign.model._channel import Channel
 from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
-from mechdesign.model._words import Words, format_bound, recognise_measure, short
-from mechdesign.report._channel_figures import RequirementBar
-from mechdesign.report._pages import Strong
+from mechdesign.model._problem_words import attack_measure, cost_measure
+from mechdesign.model._words import format_bound, recognise_measure, short
+from mechdesign.report._page import Strong, Table
 
 _SHOWN = 24
 
@@ -78,14 +76,13 @@ def _adversary(
     return DesignAdversary(name, minimum, expected.distortion, real.distortion, unit, apart)
 
 
-def adversaries_table(problem: Problem, channel: Channel) -> dict[str, object] | None:
-    """Return the table of adversaries and the number of rows left out; None if all adversaries use the true prior."""
+def list_adversaries(problem: Problem, channel: Channel) -> tuple[Table, int] | None:
+    """Return the adversaries with the least expected errors, and how many are left out; None if all know the prior."""
     if not any(floor.prior is not None for floor in problem.floors.values()):
         return None
     found = adversaries(problem, channel)
-    left_out = max(0, len(found) - _SHOWN)
-    if left_out:
-        found = tuple(sorted(found, key=lambda one: one.expected))[:_SHOWN]
+    if len(found) > _SHOWN:
+        found = tuple(sorted(found, key=lambda one: one.expected))
     rows = [
         (
             one.name,
@@ -94,75 +91,14 @@ def adversaries_table(problem: Problem, channel: Channel) -> dict[str, object] |
             _number_with_unit(one.real, one.unit),
             short(one.distance, 3),
         )
-        for one in found
+        for one in found[:_SHOWN]
     ]
-    return {"rows": rows, "shown": _SHOWN, "left_out": left_out}
+    heads = ("What the adversary believes", "Required", "Error expected", "Error in truth", "Apart from the prior")
+    return Table(rows, heads), max(0, len(found) - _SHOWN)
 
 
 def _number_with_unit(value: float, unit: str) -> str:
     return f"{short(value, 4)} {unit}".rstrip()
-
-
-def list_requirement_bars(problem: Problem, certificate: Certificate) -> tuple[RequirementBar, ...]:
-    """Return the requirements of a problem with their certified values."""
-    return tuple(
-        RequirementBar(
-            name.partition(" (")[0],
-            float(Fraction(checked.nominal)),
-            checked.realised,
-            checked.at_least,
-            checked.holds,
-            place in problem.pair_bounds and not len(problem.pair_bounds[place]),
-        )
-        for place, (name, checked) in enumerate(zip(claim_names(problem), certificate.requirements, strict=True))
-    )
-
-
-def summary(problem: Problem, certificate: Certificate) -> str:
-    """Return one paragraph on the guarantees for a reader from outside the field."""
-    n, m = problem.cost.shape
-    words = Words(problem.secrets)
-    promises = [
-        requirement.promise(words) + _describe_realised_floor(problem, certificate, place)
-        for place, requirement in enumerate(problem.requirements)
-    ]
-    sentences = [
-        f"For each of {n} secrets, this mechanism draws one of {m} possible answers at random.",
-        *_describe_permitted_answers(problem),
-        _join_promises(promises) if promises else "It guarantees nothing about the secret.",
-    ]
-    if promises and not certificate.holds:
-        sentences.append("But at least one of these guarantees does not hold, as stated above.")
-    return " ".join(sentences)
-
-
-def _describe_permitted_answers(problem: Problem) -> list[str]:
-    """Return a sentence on the number of permitted answers for each secret, if some are forbidden."""
-    counts = np.isfinite(problem.cost).sum(axis=1)
-    least, most = int(counts.min()), int(counts.max())
-    if least == problem.cost.shape[1]:
-        return []
-    each = f"{least}" if least == most else f"{least} to {most}"
-    return [f"Each secret permits only {each} of these answers, which may reveal something about it."]
-
-
-def _describe_realised_floor(problem: Problem, certificate: Certificate, place: int) -> str:
-    """Return a phrase on the realised error of the best guess if it is above the nominal floor."""
-    floors = [(index, floor) for index, floor in problem.floors.items() if problem.places[index] == place]
-    if len(floors) != 1:
-        return ""
-    ((index, floor),) = floors
-    checked = certificate.requirements[index]
-    realised, asked = checked.realised, float(Fraction(checked.nominal))
-    shown = format_bound(realised, up=False, digits=4)
-    if realised <= asked or shown == format_bound(asked, up=False, digits=4):
-        return ""
-    return f" (with this mechanism by {Words(problem.secrets).measure(floor.error).with_unit(shown)})"
-
-
-def _join_promises(promises: list[str]) -> str:
-    first, *rest = promises
-    return " ".join([f"Anyone who sees an answer can {first}.", *(f"They can also {promise}." for promise in rest)])
 
 
 def side_by_side(

@@ -1,31 +1,159 @@
-"""Maps and bars of numbers: extent, frame, ticks, colours and marks."""
+"""Maps and bars of numbers on the axes of a figure: norms, colours, extent, frame, ticks and marks."""
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, Literal
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import LogNorm, to_hex
+from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats
+from mechdesign.base._check import require_kind
+from mechdesign.base._errors import InputError
+from mechdesign.base._names import named
 from mechdesign.model._domain import Domain, Grid
-from mechdesign.model._words import clip, short
-from mechdesign.report._canvas import Cells, Numbers
-from mechdesign.report._scales import LEVELS, Scale
-from mechdesign.report._style import ACCENT, INK, MUTED, RULE, is_on_page, is_slim, on_page_only
+from mechdesign.model._words import clip, percent, short
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE, WIDTH, new_figure
 
 LONGEST = 12.0
 """Largest ratio of a map's sides at which it is drawn to scale; beyond it, the short side would be invisible."""
+
+COLOURS = LinearSegmentedColormap.from_list("places", ["#f3ead3", "#f0b27a", "#d35c5c", "#7d2f7a", "#231942"])
+"""From light to dark with the number; the lightest colour differs from the white of the page."""
+
+# Numbers below this share of the largest number are invisible on a linear scale. If more than half of the numbers are
+# invisible, the scale is logarithmic, over this number of decades.
+_INVISIBLE, _DECADES = 0.01, 4
+# Largest numbers of labels along bars, of bars that are drawn one by one, and of cells that show their index.
+_MOST_NAMES, _MOST_BARS, _MOST_NUMBERED = 36, 60, 100
+_HIGHEST = 3.6
+
+Kind = Literal["grid", "points", "line", "labels"]
+
+
+def kind(domain: Domain | None) -> Kind:
+    """Return how a domain is shown: as cells of a grid, points of a plane, places along a line, or labels."""
+    if domain is None or domain.points.shape[1] not in (1, 2):
+        return "labels"
+    if domain.cells is not None and domain.points.shape[1] == 2:
+        return "line" if 1 in (domain.cells.rows, domain.cells.columns) else "grid"
+    return "line" if domain.points.shape[1] == 1 else "points"
+
+
+def is_map(domain: Domain | None) -> bool:
+    """Return whether a domain is shown as a map, and not as bars."""
+    return kind(domain) in ("grid", "points")
+
+
+def find_norm(values: ArrayLike, start: float = 0.0) -> Normalize:
+    """Return the norm of numbers: linear from `start`, or logarithmic if most of them would be invisible.
+
+    Numbers below a logarithmic norm share its first colour.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    positive = array[np.isfinite(array) & (array > 0)]
+    top = float(positive.max()) if positive.size else 1.0
+    if not start and positive.size and float(np.mean(positive < _INVISIBLE * top)) > 0.5:
+        return LogNorm(max(float(positive.min()), top * 10.0**-_DECADES), top, clip=True)
+    return Normalize(start if start < top else 0.0, top)
+
+
+def draw_map(
+    axes: Axes,
+    domain: Domain | None,
+    values: ArrayLike,
+    norm: Normalize | None = None,
+    *,
+    mark: int | None = None,
+    ticks: bool = True,
+) -> None:
+    """Draw a number for each member of a domain: as colours of cells or places on a map, or as bars.
+
+    Cells of exactly 0 are hatched, places of 0 are hollow, and bars of 0 are hollow dots.
+
+    Args:
+        axes: Axes of a figure.
+        domain: The members, or None if they have neither places nor labels.
+        values: One number for each member, shape (n,).
+        norm: Map from numbers to [0, 1], shared by several maps; by default that of the values.
+        mark: Index of a member that is outlined.
+        ticks: Whether to show coordinates along a map, instead of a ruler only.
+
+    Raises:
+        InputError: If there is not one number for each member.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> import mechdesign as md
+        >>> axes = Figure().subplots()
+        >>> draw_map(axes, md.Domain.grid(2, 1, 2.0, 1.0), [0.25, 0.75])
+        >>> len(axes.patches)
+        2
+    """
+    require_kind(axes, Axes, "axes", "Matplotlib axes")
+    numbers = named(values, "values", dtype=np.float64)
+    if numbers.ndim != 1 or (domain is not None and len(numbers) != domain.size):
+        bound = "one number for each member" if domain is None else f"{domain.size} numbers, one for each member"
+        raise InputError("values", "has the wrong shape", value=numbers.shape, bound=bound)
+    norm = norm or find_norm(numbers)
+    if domain is None or not is_map(domain):
+        _draw_bars(axes, domain, numbers, norm, mark)
+        return
+    # Colours keep numbers of 0 apart by a symbol, and a logarithmic norm would leave them out.
+    if kind(domain) == "grid":
+        _draw_cells(axes, domain, numbers, norm)
+    else:
+        _draw_points(axes, domain, numbers, norm)
+    frame(axes, domain, ticks)
+    if mark is not None:
+        mark_place(axes, domain, mark)
+
+
+def draw_scale(figure: Figure, axes: list[Axes], norm: Normalize, label: str, *, share: bool = False) -> None:
+    """Add a colour bar below the maps; with `share`, its numbers are written in percent."""
+    extended = "min" if isinstance(norm, LogNorm) else "neither"
+    bar = figure.colorbar(
+        ScalarMappable(norm, COLOURS), ax=axes, location="bottom", extend=extended, fraction=0.05, pad=0.02, aspect=40
+    )
+    bar.outline.set_visible(False)
+    bar.set_label(label + (" (log scale)" if isinstance(norm, LogNorm) else ""))
+    bar.formatter = FuncFormatter(lambda value, _: percent(value) if share else short(value))
+    bar.long_axis.set_minor_formatter(NullFormatter())
+    if not isinstance(norm, LogNorm):
+        bar.locator = round_ticks(6)
+    bar.update_ticks()
+
+
+def map_figure(
+    domain: Domain | None, values: Floats, label: str, norm: Normalize | None = None, *, share: bool = False
+) -> Figure:
+    """Return a figure with one map and its colour bar, or with bars."""
+    norm = norm or find_norm(values)
+    figure = new_figure(WIDTH, height_of(domain, WIDTH - 0.7) + (1.15 if is_map(domain) else 0.5))
+    axes = figure.subplots()
+    draw_map(axes, domain, values, norm)
+    if is_map(domain):
+        draw_scale(figure, [axes], norm, label, share=share)
+    else:
+        axes.set_ylabel(label)
+    return figure
+
+
+def height_of(domain: Domain | None, width: float) -> float:
+    """Return the height in inches of a map, or of bars, that is `width` inches wide."""
+    if domain is None or not is_map(domain):
+        return 0.55 * width
+    west, east, south, north = extent(domain)
+    ratio = (east - west) / (north - south)
+    return min(width / ratio, _HIGHEST) if 1 / LONGEST <= ratio <= LONGEST else 0.5 * width
 
 
 def borders(cells: Grid) -> tuple[Floats, Floats]:
@@ -42,7 +170,7 @@ def extent(domain: Domain) -> tuple[float, float, float, float]:
     return float(west - margin), float(east + margin), float(south - margin), float(north + margin)
 
 
-def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
+def frame(axes: Axes, domain: Domain, ticks: bool = True) -> None:
     """Show the map to scale, with degrees along its sides if the domain has degrees, and otherwise with the unit."""
     west, east, south, north = extent(domain)
     to_scale = 1 / LONGEST <= (east - west) / (north - south) <= LONGEST
@@ -51,15 +179,7 @@ def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
     for spine in axes.spines.values():
         spine.set_visible(domain.cells is None)
         spine.set_color(RULE)
-    if not ticks:
-        axes.set_xticks([])
-        axes.set_yticks([])
-        # Drawing invisible axes would take most of the time of a page.
-        axes.xaxis.set_visible(not is_on_page())
-        axes.yaxis.set_visible(not is_on_page())
-        return
-    axes.tick_params(length=3)
-    degrees = degree_ticks(domain, 4 if is_slim() else 5)
+    degrees = degree_ticks(domain, 4) if ticks else ([], [])
     if degrees is None:
         note = "" if to_scale else ", not to scale"
         axes.set_xlabel(f"x{in_unit(domain.unit)}{note}")
@@ -71,8 +191,8 @@ def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
     across, up = degrees
     axes.set_xticks([place for place, _ in across], labels=[name for _, name in across])
     axes.set_yticks([place for place, _ in up], labels=[name for _, name in up])
-    if to_scale:
-        _ruler(axes, domain.unit, east - west)
+    if to_scale and domain.unit:
+        _ruler(axes, domain.unit)
 
 
 def degree_ticks(domain: Domain, most: int = 5) -> tuple[list[tuple[float, str]], list[tuple[float, str]]] | None:
@@ -123,23 +243,13 @@ def _degrees(domain: Domain) -> tuple[tuple[float, float], tuple[float, float]] 
     return (float(starts[0]), float(rates[0])), (float(starts[1]), float(rates[1]))
 
 
-def _ruler(axes: Axes, unit: str, width: float, below: bool = False) -> None:
-    """Draw a bar of a round length at the upper or lower right corner of a map."""
-    length = ruler_length(width)
-    place = axes.get_xaxis_transform()
-    start = axes.get_xlim()[1] - length
-    height, beyond, side = (-0.03, -0.05, "top") if below else (1.02, 1.03, "bottom")
-    axes.plot(
-        [start, start + length],
-        [height, height],
-        transform=place,
-        color=INK,
-        linewidth=2,
-        clip_on=False,
-        solid_capstyle="butt",
-    )
-    said = f"{short(length)} {clip(unit)}"
-    axes.text(start + length, beyond, said, transform=place, ha="right", va=side, fontsize=8.5)
+def _ruler(axes: Axes, unit: str) -> None:
+    """Draw a bar of a round length above the right corner of a map."""
+    west, east = axes.get_xlim()
+    length, place = ruler_length(east - west), axes.get_xaxis_transform()
+    ends = [east - length, east]
+    axes.plot(ends, [1.02, 1.02], color=INK, linewidth=2, transform=place, clip_on=False, solid_capstyle="butt")
+    axes.text(east, 1.03, f"{short(length)} {clip(unit)}", transform=place, ha="right", va="bottom", fontsize=8.0)
 
 
 def ruler_length(width: float) -> float:
@@ -162,286 +272,112 @@ def in_unit(unit: str) -> str:
     return f" ({clip(unit)})" if unit else ""
 
 
-Kind = Literal["grid", "points", "line", "labels"]
-
-_MOST_NAMES = 36
-_MOST_BARS = 60
-# Largest numbers of cells and of columns at which cells show their index, and the first level of colour that needs
-# light text.
-_MOST_NUMBERED, _MOST_COLUMNS, _DARK_LEVEL = 64, 10, 14
-_LOWEST_BAR = 1.8
-# Share of the colour bar, above the lowest tick, that has no other ticks if the first colour also represents smaller
-# numbers.
-_LOWER_END = 0.27
-# Mean width of a character of tick labels, with some margin, in inches.
-_CHARACTER = 0.08
-
-
-def kind(domain: Domain | None) -> Kind:
-    """Return how a domain is shown: as cells of a grid, points of a plane, places along a line, or labels."""
-    if domain is None or domain.points.shape[1] not in (1, 2):
-        return "labels"
-    if domain.cells is not None and domain.points.shape[1] == 2:
-        return "line" if 1 in (domain.cells.rows, domain.cells.columns) else "grid"
-    return "line" if domain.points.shape[1] == 1 else "points"
-
-
-def is_map(domain: Domain | None) -> bool:
-    """Return whether a domain is shown as a map, and not as bars."""
-    return kind(domain) in ("grid", "points")
-
-
-def panel_size(domain: Domain | None, width: float, height: float) -> tuple[float, float]:
-    """Return the size in inches, at most `width` × `height`, that fits the figure of a domain."""
-    if not is_map(domain):
-        return width, min(height, width * 0.62)
-    west, east, south, north = extent(domain)  # type: ignore[arg-type]
-    return fit_size((east - west) / (north - south), width, height)
-
-
-def fit_size(ratio: float, width: float, height: float) -> tuple[float, float]:
-    """Return the size in inches of a figure with this ratio of width to height, at most `width` × `height`."""
-    if not 1 / LONGEST <= ratio <= LONGEST:
-        return width, min(height, width * 0.4)
-    return (width, width / ratio) if width / ratio <= height else (height * ratio, height)
-
-
-def bar_room(domain: Domain | None, height: float) -> tuple[float, float]:
-    """Return the width and the height that a `scale_bar` adds to a figure, in inches."""
-    if not is_map(domain):
-        return 0.0, 0.0
-    return (1.0, 0.0) if height >= _LOWEST_BAR and not is_slim() else (0.0, 0.75)
-
-
-def draw(
-    axes: Axes,
-    domain: Domain | None,
-    values: Floats,
-    scale: Scale,
-    *,
-    mark: int | None = None,
-    ticks: bool = True,
-) -> None:
-    """Draw `values` (n,) for the n members of a domain, and mark one member.
-
-    Cells and points get the colours of `scale`, and bars show its unit. If the scale has no colour for zeros, cells
-    with 0 are hatched, points are hollow, and bars are replaced by hollow dots. `ticks` enables the numbers along maps.
-    """
-    axes.patch.set_gid(on_page_only("box"))
-    form = kind(domain)
-    if domain is None or not is_map(domain):
-        positions, widths = bars(domain, len(values))
-        _draw_bars(axes, positions, widths, values, scale, mark)
-        if domain is not None and form == "line":
-            axes.set_xlabel(f"position{in_unit(domain.unit)}")
-        else:
-            _name_bars(axes, domain, len(values))
-        return
-    if form == "grid":
-        _draw_cells(axes, domain, values, scale)
-    else:
-        _draw_points(axes, domain, values, scale)
-    frame(axes, domain, ticks)
-    if is_on_page() and domain.unit and axes.get_aspect() != "auto" and (not ticks or _degrees(domain) is None):
-        _ruler(axes, domain.unit, float(np.ptp(axes.get_xlim())), below=not ticks)
-    if mark is not None:
-        mark_place(axes, domain, mark)
-
-
 def mark_place(axes: Axes, domain: Domain, index: int) -> None:
     """Mark a cell by its outline, or a point by a ring, visible on light and on dark colours."""
-    if kind(domain) == "grid" and domain.cells is not None:
-        columns, rows = borders(domain.cells)
-        row, column = divmod(index, domain.cells.columns)
-        corner = (columns[column], rows[row])
-        size = (columns[column + 1] - columns[column], rows[row + 1] - rows[row])
-        for colour, thickness in (("black", 2.8), ("white", 1.2)):
-            style: dict[str, Any] = {"edgecolor": colour, "linewidth": thickness, "zorder": 5, "clip_on": False}
-            axes.add_patch(Rectangle(corner, *size, fill=False, gid=on_page_only("mark"), **style))
-        return
     x, y = domain.points[index]
-    for colour, thickness in (("black", 3.6), ("white", 1.6)):
-        ring = axes.scatter([x], [y], s=110, facecolor="none", edgecolor=colour, linewidth=thickness, zorder=5)
-        ring.set_gid(on_page_only("mark"))
-
-
-def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> None:
-    """Add a colour bar to the right of the panels, or below them if their `height` (in inches) is small."""
-    upright = height >= _LOWEST_BAR and not is_slim()
-    bar = figure.colorbar(
-        ScalarMappable(scale.norm, scale.cmap),
-        ax=axes,
-        location="right" if upright else "bottom",
-        extend="min" if scale.below else "neither",
-        pad=0.015 if upright else 0.04,
-        fraction=0.05,
-        # The bar is 0.14 inches thick.
-        aspect=height / 0.14 if upright else 30,
-        shrink=0.96 if upright else 0.7,
-    )
-    bar.ax.set_gid(on_page_only("bar"))
-    bar.outline.set_visible(False)
-    assert bar.solids is not None
-    bar.solids.set_gid(on_page_only("ramp"))
-    bar.set_label(scale.label)
-    bar.formatter = FuncFormatter(lambda value, _: scale.write(value))
-    bar.long_axis.set_minor_formatter(NullFormatter())
-    if not isinstance(scale.norm, LogNorm):
-        bar.locator = round_ticks(6)
-    bar.update_ticks()
-    if is_slim() and scale.below:
-        # The lowest tick has the sign ≤, because the first colour also represents all smaller numbers.
-        low, top = scale.norm.vmin or 0.0, scale.norm.vmax or 1.0
-        kept = [value for value in bar.get_ticks() if low * (top / low) ** _LOWER_END <= value <= top]
-        bar.set_ticks([low, *kept], labels=[f"≤ {scale.write(low)}", *map(scale.write, kept)])
+    for colour, thickness in (("black", 2.8), ("white", 1.2)):
+        if domain.cells is not None:
+            width, height = domain.cells.width / domain.cells.columns, domain.cells.height / domain.cells.rows
+            style: dict[str, Any] = {"edgecolor": colour, "linewidth": thickness, "zorder": 5, "clip_on": False}
+            axes.add_patch(Rectangle((x - width / 2, y - height / 2), width, height, fill=False, **style))
+        else:
+            axes.scatter([x], [y], s=110, facecolor="none", edgecolor=colour, linewidth=thickness, zorder=5)
 
 
 def zero_key(figure: Figure, domain: Domain | None, text: str) -> None:
     """Explain the symbol for zeros below the figure."""
-    if kind(domain) == "grid":
-        handle: Artist = _absent_patch()
-    else:
-        handle = Line2D([], [], linestyle="", marker="o", markersize=4, markerfacecolor="none", markeredgecolor=MUTED)
-    figure.legend([handle], [text], loc="outside lower left", fontsize=8.5, handlelength=1.4, handleheight=1.0)
+    hollow = Line2D([], [], linestyle="", marker="o", markersize=4, markerfacecolor="none", markeredgecolor=MUTED)
+    handle = _hatched() if kind(domain) == "grid" else hollow
+    figure.legend([handle], [text], loc="outside lower left", handlelength=1.4, handleheight=1.0)
 
 
-# The cache of hexadecimal colours remains small, because pages have few colours.
-_hex = functools.lru_cache(to_hex)
-
-
-def numbers_cells(domain: Domain) -> bool:
-    """Return whether pages show the numbers of the cells of a domain."""
+def _draw_cells(axes: Axes, domain: Domain, values: Floats, norm: Normalize) -> None:
+    """Draw cells as the pixels of an image, which readers of SVG enlarge without blurring."""
     cells = domain.cells
-    return is_on_page() and cells is not None and domain.size <= _MOST_NUMBERED and cells.columns <= _MOST_COLUMNS
+    assert cells is not None
+    if (values == 0).any():
+        axes.add_patch(_hatched(cells.width, cells.height))
+    table = np.ma.masked_equal(values, 0).reshape(cells.rows, cells.columns)
+    limits = (0.0, cells.width, 0.0, cells.height)
+    axes.imshow(table, norm=norm, cmap=COLOURS, origin="lower", extent=limits, interpolation="none", zorder=1)
 
 
-def _draw_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
-    assert domain.cells is not None
-    columns, rows = borders(domain.cells)
-    absent = (values == 0) & scale.zeros
-    if absent.any():
-        axes.add_patch(_absent_patch((columns[0], rows[0]), columns[-1], rows[-1]))
-    if is_on_page():
-        colours = map(_hex, map(tuple, scale.cmap(scale.norm(values)).tolist()))
-        shown = ["" if hidden else colour for hidden, colour in zip(absent.tolist(), colours, strict=True)]
-        axes.add_artist(Cells(columns, rows, shown))
-        if numbers_cells(domain):
-            _number_cells(axes, domain, values, scale)
-    else:
-        table = np.ma.masked_where(absent, values).reshape(domain.cells.rows, domain.cells.columns)
-        axes.pcolormesh(columns, rows, table, norm=scale.norm, cmap=scale.cmap, rasterized=True, zorder=1)
-    axes.set_xlim(columns[0], columns[-1])
-    axes.set_ylim(rows[0], rows[-1])
+def number_cells(axes: Axes, domain: Domain | None, values: Floats, norm: Normalize) -> None:
+    """Write the index of each cell of a small grid into the cell, in a light colour on dark cells."""
+    if domain is None or kind(domain) != "grid" or domain.size > _MOST_NUMBERED:
+        return
+    for index, ((x, y), share) in enumerate(zip(domain.points.tolist(), norm(values), strict=True)):
+        colour = "white" if values[index] and share > 0.55 else INK
+        axes.text(x, y, str(index), color=colour, ha="center", va="center", fontsize=7.0)
 
 
-def _number_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
-    """Write the index of each cell into the cell, in a light colour on dark cells."""
-    assert domain.cells is not None
-    inches = axes.bbox.width / axes.figure.dpi / domain.cells.columns
-    dark = scale.norm(values) * LEVELS >= _DARK_LEVEL
-    strong = dark & ~((values == 0) & scale.zeros)
-    axes.add_artist(Numbers(domain.points, strong, min(8.5, 20 * inches)))
-
-
-def _draw_points(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
-    present = ~((values == 0) & scale.zeros)
+def _draw_points(axes: Axes, domain: Domain, values: Floats, norm: Normalize) -> None:
+    present = values != 0
     x, y = domain.points.T
     # All points together cover about a tenth of the figure, and each is visible.
-    largest = float(np.clip(20000 / len(values), 24, 260))
-    sizes = (
-        largest * np.clip(values / (values.max() or 1.0), 0.12, 1.0)
-        if scale.zeros
-        else np.full(len(values), largest / 2)
-    )
-    absent = axes.scatter(x[~present], y[~present], s=14, facecolor="none", edgecolor=MUTED, linewidth=0.7, zorder=2)
-    absent.set_gid(on_page_only("values"))
+    largest = float(np.clip(6000 / len(values), 24, 160))
+    sizes = largest * np.clip(values / (values.max() or 1.0), 0.2, 1.0)
+    axes.scatter(x[~present], y[~present], s=14, facecolor="none", edgecolor=MUTED, linewidth=0.7, zorder=2)
     order = np.flatnonzero(present)[np.argsort(-values[present], kind="stable")]
     axes.scatter(
         x[order],
         y[order],
         s=sizes[order],
         c=values[order],
-        norm=scale.norm,
-        cmap=scale.cmap,
+        norm=norm,
+        cmap=COLOURS,
         edgecolor=MUTED,
         linewidth=0.5,
         zorder=3,
-        rasterized=len(values) > 400 and not is_on_page(),
-        gid=on_page_only("values"),
+        rasterized=len(values) > 400,
     )
     west, east, south, north = extent(domain)
     axes.set_xlim(west, east)
     axes.set_ylim(south, north)
 
 
-def _draw_bars(axes: Axes, positions: Floats, width: Floats, values: Floats, scale: Scale, mark: int | None) -> None:
-    colour = scale.cmap(0.62)
-    if is_on_page():
-        colours = [ACCENT if index == mark else colour for index in range(len(values))]
-        across = positions[:, None] + np.multiply.outer(width / 2, [-1, -1, 1, 1])
-        corners = np.stack([across, np.multiply.outer(values, [0, 1, 1, 0])], axis=-1)
-        axes.add_collection(PolyCollection(list(corners), facecolors=colours, linewidth=0, gid="values", zorder=2))
-    elif len(values) <= _MOST_BARS:
-        bars = axes.bar(positions, values, width, color=colour, zorder=2)
+def _draw_bars(axes: Axes, domain: Domain | None, values: Floats, norm: Normalize, mark: int | None) -> None:
+    positions, width = bars(domain, len(values))
+    if len(values) <= _MOST_BARS:
+        drawn = axes.bar(positions, values, width, color=MUTED, zorder=2)
         if mark is not None:
-            bars[mark].set_color(ACCENT)
+            drawn[mark].set_color(ACCENT)
     else:
         # Draw all bars as one collection: hundreds of single bars would make a large file.
-        axes.vlines(positions, 0, values, color=colour, linewidth=1.2, zorder=2)
-        if mark is not None:
-            axes.vlines(positions[mark], 0, values[mark], color=ACCENT, linewidth=2, zorder=3)
+        axes.vlines(positions, 0, values, color=MUTED, linewidth=1.2, zorder=2)
     if mark is not None:
-        axes.plot(
-            positions[mark],
-            0,
-            marker="^",
-            markersize=7,
-            color=ACCENT,
-            clip_on=False,
-            zorder=6,
-            markeredgecolor="none",
-            transform=axes.get_xaxis_transform(),
-            gid=on_page_only("mark"),
-        )
-    absent = np.flatnonzero((values == 0) & scale.zeros)
-    if absent.size:
-        axes.plot(
-            positions[absent],
-            np.zeros(len(absent)),
-            "o",
-            markersize=3.2,
-            markerfacecolor="none",
-            markeredgecolor=MUTED,
-            markeredgewidth=0.6,
-            clip_on=False,
-            zorder=4,
-            gid=on_page_only("values"),
-        )
+        style: dict[str, Any] = {"color": ACCENT, "clip_on": False, "zorder": 6, "markeredgecolor": "none"}
+        axes.plot(positions[mark], 0, "^", markersize=7, transform=axes.get_xaxis_transform(), **style)
+    absent = positions[values == 0]
+    hollow: dict[str, Any] = {"markersize": 3.2, "markerfacecolor": "none", "markeredgecolor": MUTED}
+    axes.plot(absent, np.zeros(len(absent)), "o", markeredgewidth=0.6, clip_on=False, zorder=4, **hollow)
     margin = 0.6 * float(np.max(width))
     axes.set_xlim(positions.min() - margin, positions.max() + margin)
-    axes.set_ylim(0, float(scale.norm.vmax or 1.0) * 1.04)
+    axes.set_ylim(0, float(norm.vmax or 1.0) * 1.04)
     axes.yaxis.set_major_locator(round_ticks(5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: scale.write(value)))
-    axes.set_ylabel(scale.label.removesuffix(" (log scale)"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.grid(axis="y")
+    if domain is not None and kind(domain) == "line":
+        axes.set_xlabel(f"position{in_unit(domain.unit)}")
+    else:
+        _name_bars(axes, domain, len(values))
 
 
 def _name_bars(axes: Axes, domain: Domain | None, n: int) -> None:
-    numbered = domain is None or all(label == str(index) for index, label in enumerate(domain.labels))
-    if domain is None or numbered or n > _MOST_NAMES:
+    if domain is None or n > _MOST_NAMES or all(label == str(index) for index, label in enumerate(domain.labels)):
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}" if 0 <= value < n else ""))
         axes.set_xlabel("index")
         return
     names = [clip(label) for label in domain.labels]
-    room = axes.get_position().width * (axes.figure.bbox.width / axes.figure.dpi) / n
-    upright = max(map(len, names)) * _CHARACTER > room
-    axes.set_xticks(range(n), names, rotation=90 if upright else 0)
+    axes.set_xticks(range(n), names, rotation=90 if sum(map(len, names)) > 40 else 0)
     axes.tick_params(axis="x", length=0)
 
 
-def along(domain: Domain) -> tuple[Floats, Floats]:
-    """Return positions and widths of bars for a domain along a line."""
+def bars(domain: Domain | None, size: int) -> tuple[Floats, Floats]:
+    """Return positions and widths of the bars of a domain that is not a map; without a domain, `size` equal bars."""
+    if domain is None or kind(domain) != "line":
+        return np.arange(size, dtype=np.float64), np.full(size, 0.8)
     if domain.cells is not None:
         columns, rows = borders(domain.cells)
         ends = columns if domain.cells.rows == 1 else rows
@@ -452,12 +388,5 @@ def along(domain: Domain) -> tuple[Floats, Floats]:
     return positions, np.full(len(positions), width)
 
 
-def bars(domain: Domain | None, size: int) -> tuple[Floats, Floats]:
-    """Return positions and widths of the bars of a domain that is not a map; without a domain, `size` equal bars."""
-    if domain is not None and kind(domain) == "line":
-        return along(domain)
-    return np.arange(size, dtype=np.float64), np.full(size, 0.8)
-
-
-def _absent_patch(corner: tuple[float, float] = (0.0, 0.0), width: float = 1.0, height: float = 1.0) -> Patch:
-    return Rectangle(corner, width, height, facecolor="none", edgecolor=MUTED, hatch="//////", linewidth=0.4, zorder=0)
+def _hatched(width: float = 1.0, height: float = 1.0) -> Patch:
+    return Rectangle((0, 0), width, height, facecolor="none", edgecolor=MUTED, hatch="//////", linewidth=0.4, zorder=0)

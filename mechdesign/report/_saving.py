@@ -1,4 +1,4 @@
-"""Save a value in a folder, with its page and figures.
+"""Save a value in a folder, with its page.
 
 The rooms of values write their files without importing pages. A page is an additional file, passed to the function that
 writes the others, so that their digests include it. Pages need Matplotlib and Jinja.
@@ -79,21 +79,8 @@ def _(value: Release) -> str:
 
 
 def pages(value: object) -> dict[str, bytes]:
-    """Return the page on a value, and its figures if they are separate files, by file name."""
-    return _pictures(value) | {_PAGE: html(value).encode()}
-
-
-@singledispatch
-def _pictures(value: object) -> dict[str, bytes]:
-    """Return the figures of a value that are separate files, by file name."""
-    return {}
-
-
-@_pictures.register
-def _(value: ReleasedTrace) -> dict[str, bytes]:
-    from mechdesign.report import _trace_figures as trace_pictures
-
-    return trace_pictures.public_pictures(value)
+    """Return the page on a value, by its file name."""
+    return {_PAGE: html(value).encode()}
 
 
 def save(

@@ -1,4 +1,4 @@
-"""Colours, fonts and layout of figures."""
+"""The style of figures, and their files; figures depend neither on pyplot nor on the user's settings."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ import base64
 import functools
 import io
 import os
+import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Literal, ParamSpec
+from typing import Any, ParamSpec
 
 import matplotlib
 import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.gridspec import SubplotParams
-from matplotlib.ticker import MaxNLocator
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._files import write_output
 from mechdesign.base._process import SharedSettings, ignore_warnings
-from mechdesign.report._canvas import PageCanvas
 
-# Colours of the page. `mechdesign.report._svg` replaces these colours by variables for light and dark mode.
 INK, MUTED, RULE, ACCENT = "#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"
+SERIES = (ACCENT, "#D55E00", "#009E73", "#CC79A7", INK, "#E69F00", "#56B4E9")
+"""Colours of series, which are distinguishable with any colour vision; the second one is also that of warnings."""
+MARKERS, DASHES = "os^Dv<>", ("-", "--", "-.", ":")
+
+WIDTH = 4.4
+"""Width of a figure in inches: readable on a telephone, in a column of a paper, and beside another figure."""
 
 _RC: dict[str, object] = {
     "axes.axisbelow": True,
     "axes.edgecolor": MUTED,
-    "axes.facecolor": "none",
     "axes.labelcolor": INK,
-    "axes.labelsize": 9.0,
     "axes.linewidth": 0.6,
     "axes.spines.right": False,
     "axes.spines.top": False,
-    "axes.titlesize": 9.0,
-    # A fixed position of titles saves matplotlib from measuring the ticks again.
-    "axes.titley": 1.0,
-    "figure.constrained_layout.use": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 8.5,
     "figure.facecolor": "white",
-    "font.family": "DejaVu Sans",
-    "font.size": 9.0,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.5,
     "grid.color": RULE,
     "grid.linewidth": 0.6,
     "hatch.linewidth": 0.5,
+    "legend.fontsize": 8.0,
     "legend.frameon": False,
     "svg.fonttype": "none",
     "svg.hashsalt": "mechdesign",
@@ -57,25 +57,14 @@ _RC: dict[str, object] = {
     "text.color": INK,
     "xtick.color": MUTED,
     "xtick.labelcolor": INK,
-    "xtick.labelsize": 8.5,
+    "xtick.labelsize": 8.0,
     "ytick.color": MUTED,
     "ytick.labelcolor": INK,
-    "ytick.labelsize": 8.5,
+    "ytick.labelsize": 8.0,
 }
-
-NARROW_WIDTH = 3.45
-"""Width in inches of figures for narrow screens: 400 pixels at the font size of the page."""
-
-Target = Literal["file", "page", "narrow page", "panels"]
-"""Target of figures: a file, a page, a page on a narrow screen, or a page that arranges their panels."""
-
-# The target of the figure that is being drawn, which each thread and each asynchronous task sets separately.
-_target: ContextVar[Target] = ContextVar("target", default="file")
-
 # Size of figures in notebooks.
-_SCREEN_DPI, _SIDES = 90, ("width", "height")
-_HEADLINE_SIZE = 11.0
-# Mean width of a character of the headline, in inches.
+_SCREEN_DPI, _SIDES = 110, ("width", "height")
+# Mean width of a character of a headline, in inches.
 _HEADLINE_CHARACTER = 0.0875
 
 _P = ParamSpec("_P")
@@ -133,96 +122,6 @@ def _same(one: object, other: object) -> bool:
         return False
 
 
-@contextmanager
-def on_page(target: Target = "page") -> Iterator[None]:
-    """Draw for a page: with the colours of its style sheet, and with shapes instead of pixels.
-
-    On a narrow screen figures have at most the width `NARROW_WIDTH`, and panels are stacked. If the page arranges the
-    panels, each panel has at most the width `NARROW_WIDTH`.
-    """
-    token = _target.set(target)
-    try:
-        yield
-    finally:
-        _target.reset(token)
-
-
-def is_on_page() -> bool:
-    """Return whether figures are drawn for a page, not for a file."""
-    return _target.get() != "file"
-
-
-def on_page_only(role: str) -> str | None:
-    """Return the ``gid`` of an artist that identifies its role on a page; None for files."""
-    return role if is_on_page() else None
-
-
-def is_narrow() -> bool:
-    """Return whether figures are drawn for a narrow screen."""
-    return _target.get() == "narrow page"
-
-
-def is_slim() -> bool:
-    """Return whether each panel must fit a narrow screen."""
-    return _target.get() in ("narrow page", "panels")
-
-
-def abreast(most: int) -> int:
-    """Return the number of panels or legend entries in a row: `most`, or 1 on a narrow screen."""
-    return 1 if is_narrow() else most
-
-
-def fitting(width: float, beside: float) -> float:
-    """Return the width in inches of a panel: at most `width`, and narrow enough if the panel must fit a narrow screen.
-
-    On narrow screens, `beside` inches are reserved for labels next to the panel.
-    """
-    return min(width, NARROW_WIDTH - beside) if is_slim() else width
-
-
-def put_legend(axes: Axes, **style: Any) -> None:
-    """Put the legend to the right of a figure, or below it on a narrow screen."""
-    place = (0.0, -0.2) if is_narrow() else (1.0, 1.0)
-    axes.legend(**{"loc": "upper left", "bbox_to_anchor": place, "fontsize": 8.5, **style})
-
-
-def in_report_style(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
-    """Decorate a function so that its figure has the style of the report and a finished layout, as after saving."""
-
-    @functools.wraps(function)
-    def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> Figure:
-        with report_style():
-            figure = function(*args, **kwargs)
-            if is_narrow():
-                _thin_out(figure)
-            if is_on_page():
-                # A figure on a page is drawn once, immediately.
-                _leave_unnamed(figure)
-                return figure
-            figure.draw_without_rendering()
-            # The layout is finished, and saving the figure must not repeat it with other settings.
-            figure.set_layout_engine("none")
-        return figure
-
-    return wrapper
-
-
-def _leave_unnamed(figure: Figure) -> None:
-    """Set positions of empty axis labels, so that matplotlib does not measure all ticks to find them."""
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            if not axis.get_label_text():
-                axis.set_label_coords(0.0, 0.0)
-
-
-def _thin_out(figure: Figure) -> None:
-    """Reduce the number of ticks along the x-axes of a narrow figure."""
-    for axes in figure.axes:
-        locator = axes.xaxis.get_major_locator()
-        if isinstance(locator, MaxNLocator):
-            locator.set_params(nbins=4)
-
-
 class NotebookFigure(Figure):
     """A figure that notebooks show as an image without further commands, such as ``%matplotlib inline``."""
 
@@ -236,30 +135,65 @@ class NotebookFigure(Figure):
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of `width` × `height` inches that arranges its panels itself; see also `on_page`."""
-    if is_narrow():
-        width = min(width, NARROW_WIDTH)
-    if _target.get() == "panels":
-        # The page arranges the panels, so a layout by matplotlib would waste half of the time.
-        figure = Figure(figsize=(width, height), subplotpars=SubplotParams(0, 0, 1, 1, 0.1, 0.15))
-        PageCanvas(figure)
+    """Return an empty figure of `width` × `height` inches that arranges its panels itself."""
+    return NotebookFigure(figsize=(width, height), layout="constrained")
+
+
+def in_report_style(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
+    """Decorate a function so that its figure has the style of the report and a finished layout, as after saving."""
+
+    @functools.wraps(function)
+    def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> Figure:
+        with report_style():
+            figure = function(*args, **kwargs)
+            _finish(figure)
         return figure
-    figure = NotebookFigure(figsize=(width, height), layout="constrained")
-    if is_on_page():
-        PageCanvas(figure)
-    engine = figure.get_layout_engine()
-    assert engine is not None
-    engine.set(w_pad=0.06, h_pad=0.06, wspace=0.03, hspace=0.03)  # type: ignore[call-arg]
-    return figure
+
+    return wrapper
+
+
+@contextmanager
+def drawing(axes: Axes | None, height: float) -> Iterator[Axes]:
+    """Yield `axes`, which keep their own style, or else the axes of a new figure in the style of the report."""
+    if axes is not None:
+        yield axes
+        return
+    with report_style():
+        figure = new_figure(WIDTH, height)
+        yield figure.subplots()
+        put_legend(figure)
+        _finish(figure)
+
+
+def figure_of(axes: Axes) -> Figure:
+    """Return the figure that contains axes."""
+    found = axes.get_figure(root=True)
+    assert found is not None
+    return found
+
+
+def put_legend(figure: Figure) -> None:
+    """Explain the symbols of a figure below it, if there are several."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    if len(labels) > 1:
+        # An edge as faint as many edges would hardly be visible in the legend.
+        legend = figure.legend(handles, labels, loc="outside lower left", ncols=2 if max(map(len, labels)) < 36 else 1)
+        for handle in legend.legend_handles:
+            if handle is not None:
+                handle.set_alpha(1.0)
+
+
+def _finish(figure: Figure) -> None:
+    """Finish the layout, which saving must not repeat with other settings."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
 
 
 def headline(figure: Figure, text: str) -> None:
     """Put a headline above the whole figure, aligned to the left."""
     characters = max(20, int((figure.get_figwidth() - 0.2) / _HEADLINE_CHARACTER))
-    said = figure.suptitle(
-        textwrap.fill(text, characters), x=0.005, ha="left", size=_HEADLINE_SIZE, weight="bold", linespacing=1.25
-    )
-    said.set_gid(on_page_only("headline"))
+    filled = textwrap.fill(text, characters)
+    figure.suptitle(filled, x=0.005, ha="left", size=11.0, weight="bold", linespacing=1.25)
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -322,3 +256,17 @@ def _require_figure(figure: object) -> None:
     # The type is not imported, since Matplotlib is loaded late.
     if isinstance(figure, type) or not hasattr(figure, "savefig"):
         raise InputError("figure", "is of another kind", value=type(figure).__name__, bound="a Matplotlib figure")
+
+
+_UNTITLED = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+# Matplotlib names groups, as in "axes_1", to which nothing refers, and definitions by a digest of their content.
+_GROUP, _DEFINED = re.compile(r' id="[\w.]+_\d+"'), re.compile(r'(?<=[#"])([A-Za-z]+[0-9a-f]{10})(?=[")])')
+
+
+def page_svg(figure: Figure, name: str) -> str:
+    """Return what is inside the ``<svg>`` element of a figure on a page; all identifiers begin with `name`."""
+    content = io.StringIO()
+    with report_style():
+        figure.savefig(content, format="svg", transparent=True, metadata=_UNTITLED)
+    drawn = content.getvalue().partition("</defs>")[2].rpartition("</svg>")[0]
+    return _DEFINED.sub(rf"{name}-\1", _GROUP.sub("", drawn))

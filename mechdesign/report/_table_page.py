@@ -1,8 +1,7 @@
-"""The report page on a release from a table: the answers, their errors and the budget spent."""
+"""The page of a release from a table: the answers, their errors and the budget spent."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -10,130 +9,127 @@ import numpy as np
 
 from mechdesign.certify._exact import exact_text
 from mechdesign.model._words import short
-from mechdesign.report import _table_figures as pictures
-from mechdesign.report._guarantee import describe_table
-from mechdesign.report._headlines import describe_errors, table_headline, write_count, write_odds
-from mechdesign.report._pages import figure, render, typeset
+from mechdesign.report import _table_figures as figures
+from mechdesign.report._page import Code, Picture, Prose, Row, Section, Table, first_rows, page, typeset
+from mechdesign.report._style import report_style
+from mechdesign.report._verdicts import describe_errors, judge_table, limit_table, write_count, write_odds
 from mechdesign.tables._files import Published
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease
 from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import Release
 
-# Maximal number of rows on the page; the file of answers has all rows.
-_ROWS = 30
 # Maximal ε for which e^ε is written as a number.
 _LARGEST_EXPONENT = 30
+_HEADS = ("Standard error", "Interval")
 
 
+@report_style()
 def html(publication: Published) -> str:
-    """Return the report on a release as one self-contained page; equal releases give equal text."""
-    return render("table.html", **_facts(publication))
-
-
-def _facts(publication: Published) -> dict[str, object]:
+    """Return the page of a release, which contains nothing else of the data than the answers."""
     release = publication.release
-    described = release.description
+    described, error = release.description, describe_errors(release)
     free = not (described.epsilon or described.rho)
-    what, count = described.what, len(release)
-    return {
-        "title": publication.title.strip() or what.capitalize(),
-        "verdict": table_headline(release),
-        "free": free,
-        "said": f"{what[:1].upper() + what[1:]}: {count:,} answer{'s' * (count != 1)}.",
-        "policy": described.policy,
-        "neighbours": described.neighbours,
-        "definition": described.definition,
-        "people": described.people,
-        "epsilon": described.epsilon is not None,
-        "factor": _factor(described.epsilon),
-        "rho": short(float(described.rho), 4) if described.rho is not None else "",
-        "noise": [
-            ("Mechanism", typeset(described.mechanism) if described.mechanism != "none" else "no noise"),
-            ("Spent", "nothing" if free else described.spent),
-            ("Noise in steps of", _step(described.step)),
-        ],
-        "answers": list(_answers(publication)),
-        "error": describe_errors(release),
-        "confidence": f"{short(100 * float(described.confidence), 4)} %",
-        "remarks": described.remarks,
-        "ranges": bool(publication.ranges),
-        "quantiles": bool(publication.quantiles),
-        "guarantee": describe_table(described),
-    }
+    rows = [
+        ("Answers", f"{len(release):,}: {described.what}"),
+        ("Policy", described.policy),
+        ("Mechanism", typeset(described.mechanism) if described.mechanism != "none" else "no noise"),
+        ("Spent", "nothing" if free else described.spent),
+        ("Noise in steps of", _step(described.step)),
+    ]
+    exact, sure = ["The answers are exact."], short(100 * float(described.confidence), 4)
+    if error:
+        exact = [
+            f"The standard error of an answer is {error}; it follows from the noise alone.",
+            f"Each interval contains the true answer with a probability of at least {sure} %.",
+            "This holds for each interval separately, so that some of many intervals will miss.",
+        ]
+    sections = [
+        *_answers(publication),
+        Section("How exact the answers are", [Prose(exact)]),
+        Section("What is protected", [Table(rows), Prose([described.definition, _meaning(release)])]),
+        Section("What this does not promise", [Prose(list(limit_table(release)), "list")]),
+        Section("Files", [
+            Prose([
+                "answers.csv contains one answer per line, with its standard error and interval. release.json contains "
+                "all other facts in exact numbers, and the digest of the answers."
+            ]),
+            Code("mechdesign inspect .    # in the folder of this page"),
+        ]),
+    ]  # fmt: skip
+    title = publication.title if publication.title.strip() else described.what.capitalize()
+    return page(title, judge_table(release), sections)
 
 
 def _step(step: Fraction) -> str:
     return exact_text(step) if step > 1e-6 else f"{float(step):.3g}"
 
 
-def _factor(epsilon: Fraction | None) -> str:
-    """Return " = e^ε" as a readable number, rounded up, or ""."""
-    if epsilon is None or epsilon > _LARGEST_EXPONENT:
-        return ""
-    return f" = {write_odds(float(epsilon))}"
-
-
-def _answers(publication: Published) -> Iterator[dict[str, object]]:
-    """Yield sections on the answers, each with a heading and a figure, a table or both."""
-    release = publication.release
-    if isinstance(release, CumulativeRelease):
-        draw = functools.partial(pictures.cdf_picture, release, publication.quantiles)
-        caption = (
-            "The line is the released share of records at or below each value; the band shows the interval of each "
-            "value separately."
-        ) + (" Dots are quantiles with their intervals." if publication.quantiles else "")
-        yield _section("Distribution", figure(draw, "cdf", "Released distribution function", caption))
-        if publication.quantiles:
-            found = [(exact_text(e.probability), e.value, f"{e.low} to {e.high}") for e in publication.quantiles]
-            yield _section("Quantiles", None, ("Probability", "Value", "Interval"), found)
-        if publication.ranges:
-            draw = functools.partial(pictures.ranges_picture, publication.ranges)
-            picture = figure(draw, "ranges", "Released ranges", _BARS_SAY)
-            yield _section("Ranges", picture, ("Range", "Records", *_HEADS), _range_rows(publication))
-    elif isinstance(release, ClusteringRelease):
-        caption = "Numbers identify the clusters. Sizes are noisy, and may be very inaccurate for small clusters."
-        draw = functools.partial(pictures.clusters_picture, release)
-        picture = figure(draw, "clusters", "Released centroids", caption)
-        yield _section("Clusters", picture, ("Cluster", "Size", *release.attributes), _cluster_rows(release))
-    else:
-        draw = functools.partial(pictures.answers_picture, release)
-        picture = figure(draw, "answers", "Released answers", _BARS_SAY)
-        rows = _answer_rows(release) if len(release) <= _ROWS else []
-        yield _section("Answers", picture, (*release.labels, "Answer", *_HEADS), rows)
-
-
-_BARS_SAY = "A thin line, or the band, shows the interval of each answer separately."
-_HEADS = ("Standard error", "Interval")
-
-
-def _section(
-    heading: str, picture: object, heads: tuple[str, ...] = (), rows: Sequence[object] = ()
-) -> dict[str, object]:
-    return {"heading": heading, "picture": picture, "heads": heads, "rows": rows}
-
-
-def _range_rows(publication: Published) -> list[tuple[str, ...]]:
-    return [
-        (
-            f"{each.first} to {each.last}",
-            *_numbers(each.estimate.value, each.estimate.standard_error, each.estimate.low, each.estimate.high),
+def _meaning(release: Release) -> str:
+    """Return the definition of the guarantee."""
+    described = release.description
+    if not (described.epsilon or described.rho):
+        return "These answers are equal for all neighbouring databases, so that they reveal nothing that is protected."
+    if described.epsilon is None:
+        return (
+            "This release satisfies zero-concentrated differential privacy under the policy: for every α above 1, the "
+            "Rényi divergence of order α between the answers on two neighbouring databases is at most "
+            f"α·{short(float(described.rho or 0), 4)}."
         )
-        for each in publication.ranges[:_ROWS]
+    factor = f" = {write_odds(float(described.epsilon))}" if described.epsilon <= _LARGEST_EXPONENT else ""
+    return (
+        f"Any answer is at most e^ε{factor} times as likely under one database as under a neighbouring one, whatever "
+        "the reader knows about the other records."
+    )
+
+
+def _answers(publication: Published) -> Iterator[Section]:
+    """Yield sections on the answers, each with a figure and its numbers."""
+    release = publication.release
+    alone = "Intervals are those of each answer separately."
+    if isinstance(release, CumulativeRelease):
+        quantiles = publication.quantiles
+        title, said = "The share of records at or below each value", alone + " Dots are quantiles." * bool(quantiles)
+        found = [(exact_text(each.probability), each.value, f"{each.low} to {each.high}") for each in quantiles]
+        numbers = Table(found, ("Probability", "Value", "Interval"))
+        if not quantiles:
+            numbers = first_rows(_rows(release), ("Value", "Records", *_HEADS))
+        made = figures.release_figure(release, quantiles)
+        yield Section("Distribution", [Picture("cdf", title, said, made, numbers)])
+        if publication.ranges:
+            table = first_rows(_range_rows(publication), ("Range", "Records", *_HEADS))
+            made = figures.ranges_figure(publication.ranges)
+            yield Section("Ranges", [Picture("ranges", "Records in each range", alone, made, table)])
+    elif isinstance(release, ClusteringRelease):
+        said = "Numbers identify the clusters. Sizes are noisy, and may be very inaccurate for small clusters."
+        table = first_rows(_cluster_rows(release), ("Cluster", "Size", *release.attributes))
+        made = figures.release_figure(release)
+        yield Section("Clusters", [Picture("clusters", "Centroids", said, made, table)])
+    else:
+        table = first_rows(_rows(release), ("Answer to", "Answer", *_HEADS))
+        made = figures.release_figure(release)
+        yield Section("Answers", [Picture("answers", "Answers with their intervals", alone, made, table)])
+
+
+def _range_rows(publication: Published) -> Sequence[Row]:
+    return [
+        (f"{each.first} to {each.last}", *_numbers(*(getattr(each.estimate, name) for name in _NUMBERS)))
+        for each in publication.ranges
     ]
 
 
-def _cluster_rows(release: ClusteringRelease) -> list[tuple[str, ...]]:
+def _cluster_rows(release: ClusteringRelease) -> Sequence[Row]:
     sizes = release.answers[np.asarray(release.labels["quantity"]) == "size"]
     rows = zip(sizes.tolist(), release.centroids.tolist(), strict=True)
-    return [(str(number), write_count(size), *map(write_count, place)) for number, (size, place) in enumerate(rows)][
-        :_ROWS
-    ]
+    return [(str(number), write_count(size), *map(write_count, place)) for number, (size, place) in enumerate(rows)]
 
 
-def _answer_rows(release: Release) -> list[tuple[str, ...]]:
-    numbers = zip(release.answers, release.standard_errors, release.low, release.high, strict=True)
-    labels = zip(*release.labels.values(), strict=True)
-    return [(*map(str, label), *_numbers(*found)) for label, found in zip(labels, numbers, strict=True)]
+def _rows(release: Release) -> Sequence[Row]:
+    numbers = (release.answers, release.standard_errors, release.low, release.high)
+    found = enumerate(zip(*(each.tolist() for each in numbers), strict=True))
+    return [(figures.name_answer(release, index), *_numbers(*each)) for index, each in found]
+
+
+_NUMBERS = ("value", "standard_error", "low", "high")
 
 
 def _numbers(value: float, error: float, low: float, high: float) -> tuple[str, str, str]:

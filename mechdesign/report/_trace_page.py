@@ -1,18 +1,16 @@
-"""The report page of a released trace, which may be published with the trace."""
+"""The page of a released trace, which may be published with the trace."""
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
 
 from mechdesign.certify._exact import as_decimal, exact_text, text_up
-from mechdesign.model._words import plain, short
-from mechdesign.report import _maps as maps
-from mechdesign.report._guarantee import describe_trace
-from mechdesign.report._headlines import trace_headline, write_odds
-from mechdesign.report._pages import figure, render
-from mechdesign.report._trace_figures import has_map, over_time, trace_map
+from mechdesign.model._words import short
+from mechdesign.report import _trace_figures as figures
+from mechdesign.report._page import Picture, Prose, Section, Table, first_rows, page
+from mechdesign.report._style import report_style
+from mechdesign.report._verdicts import judge_trace, limit_trace, write_odds
 from mechdesign.traces._released import ReleasedTrace, accuracy
 
 # Names of mechanisms in words; other names are shown unchanged.
@@ -25,38 +23,48 @@ _MECHANISMS = {
 _NAMED = 5
 
 
+@report_style()
 def html(found: ReleasedTrace) -> str:
-    """Return the report as one self-contained page, with the data that it depends on in addition to the outputs."""
-    return render("trace.html", **_facts(found))
-
-
-def _facts(found: ReleasedTrace) -> dict[str, object]:
+    """Return the page of a released trace."""
     together, unit = found.composition, f" {found.domain.unit}" if found.domain.unit else ""
     bound = "no bound"
     if math.isfinite(together.bound):
         nats = text_up(as_decimal(together.bound), 6)
         bound = f"a factor of at most {write_odds(together.bound)} ({nats} nats)"
-    count = together.releases
-    return {
-        "title": plain(found.title).strip() or "Released trace",
-        "verdict": trace_headline(found),
-        "certified": found.certified,
-        "steps": f"{count} step{'s' * (count != 1)}",
-        "states": found.domain.size,
-        "mechanism": _MECHANISMS.get(found.mechanism, found.mechanism),
-        "finished": found.finished,
-        "epsilon": exact_text(together.epsilon),
-        "edges": together.graph.number_of_edges(),
-        "bound": bound,
-        "revealing": revealing(found),
-        "pictures": dict(_pictures(found)),
-        "accuracy": [(row.name, f"{short(row.expected, 4)}{unit}") for row in accuracy(found)],
-        "meaning": found.history.meaning,
-        "guarantee": describe_trace(found),
-    }
+    rows = [
+        ("Steps", str(together.releases) + ("" if found.finished else ", then the run was stopped")),
+        ("States", str(found.domain.size)),
+        ("Mechanism", _MECHANISMS.get(found.mechanism, found.mechanism)),
+        ("ε of all steps together", exact_text(together.epsilon)),
+        ("Edges that the policy graphs of all steps share", str(together.graph.number_of_edges())),
+        ("Maximal change of the odds between any two possible trajectories", bound),
+    ]
+    if told := list_revealed(found):
+        rows.append(("States that an answer reveals for certain", told))
+    errors = [(row.name, f"{short(row.expected, 4)}{unit}") for row in accuracy(found)]
+    sections = [
+        Section("What all steps tell together", [
+            Table(rows),
+            Prose(["Every step was checked in exact arithmetic."] if found.certified else []),
+        ]),
+        Section("Step by step", list(_pictures(found))),
+        Section("How far off", [
+            Table(errors, ("Who", "Expects to be off by")),
+            Prose([
+                "Expected errors, averaged over the steps, for someone who knows the transitions and the outputs. The "
+                "actual errors are not public."
+            ]),
+        ]),
+        Section("What this does not promise", [Prose(list(limit_trace(found)), "list")]),
+        Section("Files", [Prose([
+            "released.csv contains the outputs, steps.json the proof of each step, and release.json the digests of all "
+            "files."
+        ])]),
+    ]  # fmt: skip
+    return page(found.title if found.title.strip() else "Released trace", judge_trace(found), sections)
 
 
-def revealing(found: ReleasedTrace) -> str:
+def list_revealed(found: ReleasedTrace) -> str:
     """Return the numbers of states revealed for certain and of revealing steps, as text; "" if no state is revealed."""
     steps = [states for states in found.revealed if states]
     if not steps:
@@ -66,24 +74,22 @@ def revealing(found: ReleasedTrace) -> str:
     return f"{len(states)} ({names}), at {len(steps)} of {len(found.revealed)} steps"
 
 
-def _pictures(found: ReleasedTrace) -> Iterator[tuple[str, object]]:
-    """Yield the figures by the headings of their sections."""
-    mapped = maps.is_map(found.domain)
-    if has_map(found):
-        caption = "The released state of each step."
-        if mapped:
-            caption = (
-                "Squares are released places, joined in their order; later steps are darker, and the first has a ring."
-            )
-        if mapped and found.outputs is not None:
-            caption += (
-                " Within their state, squares are offset by a fixed pattern, so that they do not hide one another."
-            )
-        draw = functools.partial(trace_map, found)
-        yield "What was released", figure(draw, "map", "The released trace", caption)
-    caption = (
-        "The degree of protection is the number of states among which a state is hidden. The expected error is the "
-        "mean distance of an adversary's best guess, given the transitions and the outputs so far, or all outputs."
+def _pictures(found: ReleasedTrace) -> Iterator[Picture]:
+    if figures.can_draw(found):
+        if found.outputs is not None:
+            said = "The released state of each step, spread within its place so that steps do not hide one another."
+            released = [found.domain.labels[state] for state in found.outputs.tolist()]
+        else:
+            said = "The released places in their order."
+            released = [", ".join(map(short, place)) for place in found.places.tolist()]
+        numbers = first_rows([(str(step), each) for step, each in enumerate(released)], ("Step", "Released"))
+        yield Picture("map", "The released trace", said, figures.trace_figure(found), numbers)
+    meanings = (
+        ("protection", "Degree of protection", "The number of states among which a state is hidden."),
+        ("errors", "Expected error", "The mean distance of the best guess, given the transitions and the outputs."),
     )
-    draw = functools.partial(over_time, found)
-    yield "Step by step", figure(draw, "steps", "Protection and expected error by step", caption)
+    for (name, title, said), (label, series) in zip(meanings, figures.list_series(found), strict=True):
+        columns = [values for _, values in series]
+        steps = [(str(step), *map(short, each)) for step, each in enumerate(zip(*columns, strict=True))]
+        numbers = first_rows(steps, ("Step", *(each for each, _ in series)))
+        yield Picture(name, title, said, figures.series_figure(label, series), numbers)

@@ -10,11 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from mechdesign.model._words import clip, format_bound, short
-from mechdesign.report._style import ACCENT, MUTED, headline, in_report_style, new_figure
+from mechdesign.report._style import ACCENT, MARKERS, MUTED, SERIES, WIDTH, in_report_style, new_figure, put_legend
 from mechdesign.runs._points import Sweep, cell
 
-# Colours and markers of lines; markers distinguish lines in greyscale and with any colour vision.
-_SERIES = ((ACCENT, "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"))
 # Keys that determine the privacy: the first axis shows the first swept key of this list.
 _PRIVACY = ("epsilon", "minimum", "radius", "delta")
 # Ratios of the largest to the smallest value above which an axis is logarithmic.
@@ -31,15 +29,15 @@ def draw_costs(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> Figure:
     places: dict[Any, Any] = {value: number for number, value in enumerate(dict.fromkeys(values[first]))}
     if all(_is_number(value) for value in places):
         places = {value: value for value in places}
-    figure = new_figure(8.0, 3.4)
+    figure = new_figure(1.4 * WIDTH, 3.6)
     axes = figure.subplots()
     lines: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         name = ", ".join(f"{key} = {_write(row[key])}" for key in others)
         lines.setdefault(name, []).append(row)
-    few = len(lines) <= len(_SERIES)
+    few = len(lines) <= len(SERIES)
     for (name, members), (colour, marker) in zip(
-        lines.items(), _SERIES if few else [(ACCENT, ".")] * len(lines), strict=False
+        lines.items(), zip(SERIES, MARKERS, strict=True) if few else [(ACCENT, ".")] * len(lines), strict=False
     ):
         found = sorted((places[row[first]], row["cost"], row["lower_bound"]) for row in members if "cost" in row)
         if found:
@@ -50,14 +48,14 @@ def draw_costs(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> Figure:
             )
     foot = [places[row[first]] for row in rows if "cost" not in row]
     axes.plot(foot, [0.03] * len(foot), "x", color=MUTED, transform=axes.get_xaxis_transform(), clip_on=False)
-    if few and others and axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8.5)
+    if few and others:
+        put_legend(figure)
     costs = [row["cost"] for row in rows if "cost" in row]
     _scale(axes, places, costs)
     axes.set_xlabel(clip(first, 60))
     axes.set_ylabel("cost")
     axes.grid(axis="y")
-    headline(figure, _summarise(costs))
+    axes.set_title(_summarise(costs))
     return figure
 
 

@@ -108,11 +108,9 @@ this person: if the trace is among them, the folder depends on the true states w
 
 CHANNELS = "channels"
 REPORT = "report.html"
-
-_PICTURES = ("map.svg", "over-time.svg", REPORT)
 OWN = (OUTPUTS, STEPS, MANIFEST, CHANNELS)
-"""The files and folders of a released trace, without the pictures and the page."""
-FILES = (OUTPUTS, STEPS, MANIFEST, *_PICTURES)
+"""The files and folders of a released trace, without the page."""
+FILES = (OUTPUTS, STEPS, MANIFEST, REPORT)
 """The files of a released trace, except its channels."""
 PRIVATE = ("true.csv", "true-over-time.svg", "true-map.svg")
 """The files that show the true states; they are written to a separate folder."""
@@ -439,7 +437,7 @@ def write_trace(
     """
     further = prepare_files(files, OWN)
     check_release_target(folder, overwrite)
-    with replacing(folder, (MANIFEST, OUTPUTS, STEPS, *_PICTURES)):
+    with replacing(folder, (MANIFEST, OUTPUTS, STEPS, REPORT)):
         write_file(folder / OUTPUTS, [outputs_csv(trace.releases, trace.domain)])
         try:
             designs = [design for release in trace.releases if (design := release.stage.design)] if channels else []

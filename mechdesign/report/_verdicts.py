@@ -42,21 +42,14 @@ _MARGIN = 1e-12
 
 
 @dataclass(frozen=True)
-class Headline:
-    """A verdict for people.
-
-    Attributes:
-        good: Whether the verdict is good news.
-        short: The verdict in a few words, with a full stop.
-        long: The sentences that explain it, with full stops.
-    """
+class Verdict:
+    """A verdict for people: one sentence, and whether it is good news."""
 
     good: bool
-    short: str
-    long: str
+    text: str
 
     def __str__(self) -> str:
-        return f"{self.short} {self.long}".rstrip()
+        return self.text
 
 
 def write_odds(exponent: float) -> str:
@@ -94,52 +87,33 @@ def write_achieved(checked: Checked) -> str:
     return checked.nominal if denies else shown
 
 
-def design_headline(problem: Problem, certificate: Certificate, origin: Origin | None = None) -> Headline:
+def judge_design(problem: Problem, certificate: Certificate, origin: Origin | None = None) -> Verdict:
     """Return the verdict on a design: whether its requirements hold, its cost, and its distance from the optimum.
 
     If its origin says that a uniform prior stands in place of a private one, the verdict is not about the cost.
     """
     if not certificate.holds:
-        pair = ""
-        if certificate.pair is not None:
-            names = [
-                str(index) if problem.secrets is None else problem.secrets.labels[index] for index in certificate.pair
-            ]
-            pair = f" Worst pair of secrets: {' and '.join(names)}."
-        return Headline(False, "Does not hold.", f"{certificate.reason}.{pair}")
+        labels = None if problem.secrets is None else problem.secrets.labels
+        pair = [str(index) if labels is None else labels[index] for index in certificate.pair or ()]
+        worst = f"; the worst pair of secrets is {' and '.join(pair)}" if pair else ""
+        return Verdict(False, f"Does not hold: {certificate.reason}{worst}.")
     private = "Private" if certificate.requirements else "Nothing is required"
     if origin is not None and origin.has_substitute_prior:
-        return Headline(True, f"{private}.", f"The prior is {STANDS_IN}.")
+        return Verdict(True, f"{private}; the prior is {STANDS_IN}.")
     cost = _describe_cost(certificate.cost, cost_measure(problem), certificate.objective, _has_cells(problem))
     if certificate.lower_bound <= 0 < certificate.cost:
-        return Headline(True, f"{private}.", f"{cost}. No lower bound of the cost has been proved.")
+        return Verdict(True, f"{private}: {cost}; no lower bound of the cost has been proved.")
     gap = certificate.relative_gap
-    anchored = " between these anchors" if problem.point_bounds else ""
-    optimal = (
-        f", and provably optimal{anchored}."
-        if gap <= _OPTIMAL_GAP
-        else f", and {'close' if gap <= _CLOSE_GAP else 'not proved to be close'} to optimal{anchored}: "
-        f"the gap is {_percent(gap)}."
-    )
-    among = " and gives only permitted answers" if certificate.forbidden else ""
-    # The bound holds for the answers of the problem; between anchors, for channels that bound neighbours.
-    answers = "no channel with these answers"
-    which = f"{answers} that meets these requirements{among}" if certificate.requirements else f"{answers}{among}"
+    near = "close" if gap <= _CLOSE_GAP else "not proved to be close"
+    optimal = "provably optimal" if gap <= _OPTIMAL_GAP else f"{near} to optimal"
     if problem.point_bounds:
-        which = f"no channel with bounds between neighbouring anchors{among}"
-    least = f"{which} has a lower cost" if gap <= 0 else f"{which} has a cost lower by more than {_percent(gap)}"
-    noise = " " + _compare_noise(problem) if problem.point_bounds else ""
-    return Headline(True, f"{private}{optimal}", f"{cost}; {least}.{noise}")
-
-
-def _compare_noise(problem: Problem) -> str:
-    """Return a sentence on planar Laplace noise, which protects all points without anchors."""
-    unit = problem.secrets.unit if problem.secrets is not None else ""
-    euclidean = [float(claim.epsilon) for claim in problem.point_bounds.values() if claim.norm == EUCLIDEAN]
-    if not euclidean or problem.objective != "expected" or cost_measure(problem).unit != unit:
-        return "Mechanisms without anchors may cost less."
-    noise = short(2 / min(euclidean), 4)
-    return f"Mechanisms without anchors may cost less: planar Laplace noise is off by {noise} {unit}."
+        # Between anchors, the bound holds for channels that bound neighbours.
+        which, optimal = "no channel with bounds between neighbouring anchors", f"{optimal} between these anchors"
+    else:
+        which = "no channel with these answers" + " that meets these requirements" * bool(certificate.requirements)
+    among = " and gives only permitted answers" if certificate.forbidden else ""
+    least = "has a lower cost" if gap <= 0 else f"has a cost lower by more than {power(100 * gap)}%"
+    return Verdict(True, f"{private}, and {optimal}: {cost}; {which}{among} {least}.")
 
 
 def _has_cells(problem: Problem) -> bool:
@@ -155,50 +129,38 @@ def _describe_cost(cost: float, measured: Measure, objective: str, cells: bool) 
     if measured.root:
         root = f"{format_bound(math.sqrt(cost) * (1 + _MARGIN), up=True, digits=_DIGITS)} {measured.root}"
         mean = " (root mean square)" if objective == "expected" else " in the worst case"
-        return f"Answers are off by at most {root}{mean}{centres}"
+        return f"answers are off by at most {root}{mean}{centres}"
     if measured.unit:
-        return f"Answers are off by at most {paid} {where}{centres}"
-    return f"An answer costs at most {paid} {where}"
+        return f"answers are off by at most {paid} {where}{centres}"
+    return f"an answer costs at most {paid} {where}"
 
 
-def _percent(gap: float) -> str:
-    return f"{power(100 * gap)}%"
-
-
-def audit_headline(found: Audit, stated: object = None, optimum: bool = False) -> Headline:
-    """Return the verdict on an audited channel; `stated` is the claimed ε, and `optimum` compares the cost."""
+def judge_audit(found: Audit, stated: object = None) -> Verdict:
+    """Return the verdict on an audited channel; `stated` is the claimed ε."""
     tight = "no finite ε holds" if found.epsilon == math.inf else f"the tight ε is {_up(found.epsilon)}"
     good = math.isfinite(found.epsilon) if stated is None else found.holds(stated)
-    if stated is None:
-        short = f"{tight[0].upper()}{tight[1:]}."
-    else:
-        short = f"ε = {exact_text(exact(stated))} {'holds' if good else 'does not hold'}: {tight}."
-    parts = [_describe_worst(found, stated)]
-    if optimum and found.cost and found.optimum is not None:
-        unit = _cost_unit(found)
-        least, paid = format_bound(found.optimum, up=False, digits=_DIGITS), _up(found.cost)
-        parts.append(f"The channel costs {paid}{unit}; no channel with the tight ε costs less than {least}{unit}.")
-    return Headline(good, short, " ".join(filter(None, parts)))
+    claim = "" if stated is None else f"ε = {exact_text(exact(stated))} {'holds' if good else 'does not hold'}: "
+    return Verdict(good, f"{claim or 'Audited: '}{tight}; {_describe_worst(found, stated)}.")
 
 
 def _describe_worst(found: Audit, stated: object) -> str:
-    """Return the sentence on the pair of secrets and the answer that need the largest ε."""
+    """Return the clause on the pair of secrets and the answer that need the largest ε."""
     if found.witness is None:
-        return "All bounded pairs of secrets have equal rows: an answer does not distinguish them."
+        return "all bounded pairs of secrets have equal rows, so that an answer does not distinguish them"
     (s, t), o = found.witness
     likely, unlikely = float(found.matrix[s, o]), float(found.matrix[t, o])
     one, other = (name_secret(found, secret) for secret in (s, t))
     apart = _describe_distance(found, s, t)
     if unlikely == 0:
-        return f"Answer {o} is possible for secret {one} and impossible for secret {other}{apart}."
-    said = f"Answer {o} is {_ratio(likely / unlikely)} times as likely for secret {one} as for secret {other}{apart}"
+        return f"answer {o} is possible for secret {one} and impossible for secret {other}{apart}"
+    said = f"answer {o} is {_ratio(likely / unlikely)} times as likely for secret {one} as for secret {other}{apart}"
     if found.epsilon == math.inf:
-        return f"{said}, although the two secrets are at distance 0."
+        return f"{said}, although the two secrets are at distance 0"
     weight = _find_distance(found, s, t)
     if stated is None or weight is None or found.holds(stated) or weight == 0:
-        return f"{said}."
+        return said
     allowed = math.exp(min(float(exact(stated)) * weight, _MOST_EXPONENT))
-    return f"{said}; ε = {exact_text(exact(stated))} allows {_ratio(allowed)} times."
+    return f"{said}, where ε = {exact_text(exact(stated))} allows {_ratio(allowed)} times"
 
 
 def _ratio(value: float) -> str:
@@ -225,14 +187,6 @@ def measure_distances(found: Audit) -> Measure:
     if found.secrets is None or not found.secrets.points.shape[1]:
         return Measure(matrix)
     return recognise_measure(matrix, found.secrets, found.secrets, counts)
-
-
-def _cost_unit(found: Audit) -> str:
-    costs, secrets = found.costs, found.secrets
-    if costs is None or secrets is None or costs.shape[0] != costs.shape[1] or not np.isfinite(costs).all():
-        return ""
-    unit = recognise_measure(costs, secrets, secrets).unit
-    return f" {unit}" if unit else ""
 
 
 def name_secret(found: Audit, secret: int) -> str:
@@ -266,64 +220,37 @@ def describe_rows(found: Audit) -> tuple[str, ...]:
     return tuple(said)
 
 
-def trace_headline(found: ReleasedTrace) -> Headline:
-    """Return the verdict on a released trace: the ε of a step and of all steps, and the protection of trajectories."""
-    together = found.composition
-    count = together.releases
-    each = {release.stage.epsilon for release in found.releases}
-    per_step = exact_text(each.pop()) if len(each) == 1 else ""
-    total = exact_text(together.epsilon)
-    said = [
-        f"All {count} steps together: ε = {total} between states that stay joined by an edge."
-        if count > 1
-        else f"The step has ε = {total} between states that are joined by an edge.",
-        _describe_trajectories(together.bound),
-    ]
-    if not found.certified:
-        return Headline(
-            False, "Not proved.", " ".join(["Outputs are floating-point numbers: this is a simulation.", *said])
-        )
-    short = "Each step is private" + (f" (ε = {per_step})." if per_step and count > 1 else ".")
+def judge_trace(found: ReleasedTrace) -> Verdict:
+    """Return the verdict on a released trace: the ε of all steps, and the protection of trajectories."""
     if found.seeded:
-        return Headline(False, "A rehearsal with a seed: publish nothing of it.", " ".join([short, *said]))
-    return Headline(True, short, " ".join(said))
+        return Verdict(False, "A rehearsal with a seed: publish nothing of it.")
+    together = found.composition
+    start = "Each step is private" if found.certified else "Not proved, since outputs are floating-point numbers"
+    steps = "the step has" if together.releases == 1 else f"all {together.releases} steps together have"
+    if math.isfinite(together.bound):
+        odds = f"change the odds between two whole trajectories by a factor of up to {write_odds(together.bound)}"
+    else:
+        odds = "exclude a possible trajectory"
+    said = f"{start}: {steps} ε = {exact_text(together.epsilon)} between states that stay joined by an edge"
+    return Verdict(found.certified, f"{said}, and the outputs may {odds}.")
 
 
-def _describe_trajectories(bound: float) -> str:
-    """Return a sentence on the odds between any two possible trajectories, whose logarithm is at most `bound`."""
-    if not math.isfinite(bound):
-        return "Whole trajectories are not protected: some outputs exclude a possible trajectory."
-    odds = f"the odds between two of them by a factor of up to {write_odds(bound)}"
-    if bound >= math.log(_WEAK):
-        return f"Whole trajectories are hardly protected: the outputs may change {odds}."
-    return f"Whole trajectories: the outputs change {odds}."
-
-
-def table_headline(release: Release) -> Headline:
-    """Return the verdict on a release from a table: its spending, its meaning as odds, and the errors of answers."""
-    described, error = release.description, describe_errors(release)
-    errors = f"The standard error of an answer is {error}." if error else "The answers are exact."
+def judge_table(release: Release) -> Verdict:
+    """Return the verdict on a release from a table: its spending, and its meaning as odds."""
+    described = release.description
     if described.rehearsal:
-        return Headline(
-            False,
-            "A rehearsal.",
-            "The noise came from a given generator. Anyone who knows its seed can remove the noise: publish nothing of "
-            f"this release. {errors}",
-        )
+        said = "anyone who knows the seed of the noise can remove the noise"
+        return Verdict(False, f"A rehearsal: {said}, so publish nothing of this release.")
     if not (described.epsilon or described.rho):
-        return Headline(
-            True, "Released; nothing was spent.", f"All neighbouring databases have these answers. {errors}"
-        )
+        return Verdict(True, "Released; nothing was spent: all neighbouring databases have these answers.")
     rows = described.rows_per_person
+    meaning = "the guarantee is zero-concentrated differential privacy under the policy"
     if described.epsilon is not None:
         odds = write_odds(float(described.epsilon * rows))
         other = "a neighbouring one" if rows == 1 else "one with neighbouring values in the rows of one person"
-        meaning = f"No answer is more than {odds} times as likely under one database as under {other}."
-    else:
-        meaning = "The guarantee is zero-concentrated differential privacy under the policy."
-    noise = "The noise came from the operating system’s randomness."
+        meaning = f"no answer is more than {odds} times as likely under one database as under {other}"
     spent = described.spent if rows == 1 else f"{described.spent} per row, {described.spent_per_person} per person,"
-    return Headline(True, f"Released; {spent} was spent.", f"{meaning} {errors} {noise}")
+    return Verdict(True, f"Released; {spent} was spent: {meaning}.")
 
 
 def describe_errors(release: Release) -> str:
@@ -343,42 +270,87 @@ def write_count(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else short(float(value), _DIGITS)
 
 
-def describe_limits(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
-    """Return sentences on the limits of the promises of a design."""
-    return tuple(_limits(problem, certificate))
+_LOCAL = (
+    "δ = 0. The trust model is local if the channel runs where the secret is known; a server that collects secrets "
+    "must be trusted."
+)
 
 
-def _limits(problem: Problem, certificate: Certificate) -> Iterator[str]:
+def limit_design(problem: Problem, certificate: Certificate) -> Iterator[str]:
+    """Yield sentences on the limits of the promises of a design."""
+    if problem.pair_bounds or problem.point_bounds:
+        points = "any two points between the anchors" if problem.point_bounds else "the bounded pairs of secrets"
+        yield f"The unit of privacy is the secret behind one answer, for {points}."
+        yield _LOCAL
+    else:
+        yield "There is no unit of privacy: no pair of secrets has a bound, so this is not differential privacy."
+    yield "One answer only. The ε of k independent answers for the same secret is up to k times as large."
     exponents = [bound.exponents for bound in problem.pair_bounds.values() if len(bound)]
-    yield (
-        "One answer only. Several answers for the same secret add up: the ε of k independent answers is up to k times "
-        "as large."
-    )
     if exponents:
         most = max(float(each.max()) for each in exponents)
         if most > math.log(_WEAK):
             odds = f"a factor of up to {write_odds(most)}" if math.isfinite(most) else "any factor"
-            yield (
-                f"Nothing for pairs that are far apart. An answer may change the odds between some bounded pairs by "
-                f"{odds}: these secrets are practically distinguishable."
-            )
+            yield f"Nothing for pairs that are far apart: an answer may change the odds between some of them by {odds}."
         n = len(problem.prior)
         bounded = max(len(bound) for bound in problem.pair_bounds.values())
         if bounded < n * (n - 1):
             yield "Nothing, directly, for pairs without a bound: only chains of bounded pairs limit their odds."
     if problem.floors:
         yield "An error floor holds for its prior only. An adversary with better knowledge has a smaller error."
-    yield (
-        "Costs and expected errors are averages under the prior of the design. They differ if the true frequencies do."
-        if certificate.objective == "expected"
-        else "Expected errors are averages under the prior of the design. They differ if the true frequencies do."
-    )
+    which = "Costs and expected errors" if certificate.objective == "expected" else "Expected errors"
+    yield f"{which} are averages under the prior of the design. They differ if the true frequencies do."
     if _has_cells(problem):
         yield (
             "Nothing between cells. A place counts as its cell: two neighbours on both sides of a border, however "
             "close, are as far apart as the two cells."
         )
+    if problem.point_bounds:
+        yield _compare_noise(problem)
     yield "Nothing about side channels: when, how often and from which address somebody answers is not hidden."
+
+
+def _compare_noise(problem: Problem) -> str:
+    """Return a sentence on planar Laplace noise, which protects all points without anchors."""
+    unit = problem.secrets.unit if problem.secrets is not None else ""
+    euclidean = [float(claim.epsilon) for claim in problem.point_bounds.values() if claim.norm == EUCLIDEAN]
+    if not euclidean or problem.objective != "expected" or cost_measure(problem).unit != unit:
+        return "Mechanisms without anchors may cost less."
+    noise = short(2 / min(euclidean), 4)
+    return f"Mechanisms without anchors may cost less: planar Laplace noise is off by {noise} {unit}."
+
+
+def limit_audit(found: Audit) -> Iterator[str]:
+    """Yield sentences on the limits of an audit."""
+    yield f"The unit of privacy is the secret behind one answer, for {len(found.bound)} ordered pairs of secrets."
+    yield _LOCAL if math.isfinite(found.epsilon) else "No finite ε holds: this is not differential privacy."
+    yield "One answer only. The ε of several answers about one secret add up."
+    yield "The audit reads numbers, not code: whether a program draws from these probabilities is not checked."
+    yield "Nothing about side channels. A sampler of floating-point noise may reveal more than its probabilities say."
+
+
+def limit_trace(found: ReleasedTrace) -> Iterator[str]:
+    """Yield sentences on the limits of a released trace."""
+    edges = found.composition.graph.number_of_edges()
+    yield (
+        f"The unit of privacy is the state at each step of one trace, for {edges} pairs of states that an edge joins "
+        "at every step."
+    )
+    yield "δ = 0. The trust model is local: the program that knows the true states adds the noise."
+    yield "Another run of the same trace adds its ε."
+    yield f"{found.history.meaning.rstrip('.')}. The chain that correlates the steps is taken as given."
+    if not found.certified:
+        yield "Outputs are sums of floating-point noise, whose last bits may reveal more than ε allows."
+
+
+def limit_table(release: Release) -> Iterator[str]:
+    """Yield sentences on the limits of a release from a table."""
+    described = release.description
+    yield f"The unit of privacy: {described.neighbours} {described.people}"
+    central = "The trust model is central: the holder of the table reads all records, and adds the noise."
+    yield central if described.rho is not None else f"δ = 0. {central}"
+    yield "Budgets of releases under this policy add up; other policies have other neighbours."
+    yield "Policy and domain are taken to be public. Time and memory are not hidden."
+    yield from described.remarks
 
 
 def _up(value: float) -> str:
