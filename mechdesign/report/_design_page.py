@@ -77,9 +77,9 @@ def _requirements(problem: Problem, certificate: Certificate) -> Iterator[Prose 
             name,
             f"{'at least' if checked.at_least else f'{checked.symbol} at most'} {checked.nominal}",
             f"{checked.symbol if checked.at_least else f'{checked.symbol} ='} {write_achieved(checked)}",
-            "holds" if checked.holds else Strong("does not hold"),
+            _judge(problem, place, checked.holds),
         )
-        for name, checked in zip(claim_names(problem), certificate.requirements, strict=True)
+        for place, (name, checked) in enumerate(zip(claim_names(problem), certificate.requirements, strict=True))
     ]
     yield Table(rows, ("Requirement", "Required", "Achieved", "Verdict"))
     words = Words(problem.secrets)
@@ -93,6 +93,13 @@ def _requirements(problem: Problem, certificate: Certificate) -> Iterator[Prose 
             f"Each secret permits only {each} of {problem.cost.shape[1]} answers, which may reveal something about it."
         ])  # fmt: skip
     yield Prose(["Verdicts are proved by exact numbers. Achieved values are rounded: an ε up, an error down."])
+
+
+def _judge(problem: Problem, place: int, holds: bool) -> str:
+    """Return the verdict on a requirement; one without pairs of secrets is not praised."""
+    if place in problem.pair_bounds and not len(problem.pair_bounds[place]):
+        return Strong("bounds no pair of secrets")
+    return "holds" if holds else Strong("does not hold")
 
 
 def _costs(

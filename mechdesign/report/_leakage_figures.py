@@ -141,6 +141,7 @@ def leakage_allocation(
     left, right = figure.subplots(1, 2)
     draw_series(left, budgets, "release", "budget ε in nats (log scale)")
     left.set_yscale("log", nonpositive="mask")
+    left.autoscale(axis="y")
     left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     low, high = left.get_ylim()
     # Below two decades, 2, 3, 4 and 6 times a power of ten are labelled, too.

@@ -106,7 +106,7 @@ def page(title: str, verdict: Verdict, sections: Sequence[Section], warnings: Se
         The text of the page.
     """
     policy = ["default-src 'none'", "img-src data:", "style-src 'unsafe-inline'"]
-    if any(isinstance(part, Markup) for each in sections for part in each.parts):
+    if any(part and isinstance(part, Markup) for each in sections for part in each.parts):
         policy.append(POLICY)
     start, colon, rest = str(verdict).partition(":")
     facts = {"verdict": (start + colon, rest), "good": verdict.good, "warnings": warnings, "sections": sections}

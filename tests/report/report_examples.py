@@ -5,7 +5,6 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import numpy as np
-import pytest
 
 from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._evidence import Evidence
@@ -92,10 +91,6 @@ def city(columns: int = 4, rows: int = 3, title: str = "City") -> tuple[Problem,
     return problem, made, certificate(problem, made)
 
 
-TERMS = [
-    *("Unit of privacy", "Privacy parameters", "Trust model", "Composition", "Side channels", "Data collection"),
-    "Not covered",
-]
 MARKUP = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'&amp;]]>--><style> $\\frac{"
 """A text that would be markup or a formula, were it not escaped."""
 HOSTILE = f"{MARKUP}\x00\u202e\ud800\ufffe\uffff"
@@ -133,14 +128,3 @@ class Page(HTMLParser):
 
     def values(self, name: str) -> list[str]:
         return [value for _, key, value in self.attributes if key == name]
-
-
-def leave_pictures_blank(patched: pytest.MonkeyPatch) -> None:
-    """Leave the pictures of designs blank: drawing them takes twenty times as long as all else on their page."""
-    for part in ("figure", "panels"):
-        patched.setattr(f"mechdesign.report._design_page.{part}", leave_out)
-
-
-def leave_out(draw: object, name: str, *_: object, **__: object) -> dict[str, object]:
-    """Return the facts of a picture that shows nothing."""
-    return {"name": name, "finding": "", "drawn": ("", ""), "caption": "", "panels": False, "data": (), "csv": ""}

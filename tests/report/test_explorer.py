@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli_examples import leave_pictures_blank
 from numpy.testing import assert_allclose
-from report_examples import HOSTILE, Page, channel, city, domains, leave_pictures_blank, mixing, prior_of
+from report_examples import HOSTILE, Page, channel, city, domains, mixing, prior_of
 
 from mechdesign.measures import attack
 from mechdesign.model._domain import Domain

@@ -49,7 +49,7 @@ def test_figure_8_marks_the_first_and_the_last_release_on_a_logarithmic_axis() -
     for line in left.get_lines():
         marked = line.get_markevery()
         assert (marked[0], marked[-1]) == (0, 29)
-    names = [text.get_text() for text in left.get_legend().get_texts()]
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == ["the same ε for all (Algorithm 7)", "more at both ends (Algorithm 8)"]
     figure.canvas.draw()
     written = [label.get_text() for label in left.get_yticklabels(which="both") if label.get_text()]

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
+from cli_examples import leave_pictures_blank
 from refusals import Mistake, assert_refused
-from report_examples import leave_pictures_blank
 
 import mechdesign as md
 from mechdesign.errors import ExportError, InputError, MissingDependencyError, ReportError
@@ -62,9 +61,6 @@ def table():
 def blank(monkeypatch):
     """Leave the pictures of pages blank."""
     leave_pictures_blank(monkeypatch)
-    monkeypatch.setattr("mechdesign.report._pages.inline_svg", lambda *_: "<svg></svg>")
-    for drawing in ("over_time_picture", "trace_picture"):
-        monkeypatch.setattr(f"mechdesign.report._trace_figures.{drawing}", lambda *_: Figure())
 
 
 def contents(folder):

@@ -6,14 +6,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from mechdesign.cli import main
 
@@ -95,18 +93,8 @@ def _fault(line: str, says: str, status: int, before: Mapping[str, bytes]) -> st
 
 def leave_pictures_blank(patched: pytest.MonkeyPatch) -> None:
     """Leave the pictures of pages blank: drawing them takes longer than all else that a command does."""
-    for drawing in ("over_time_picture", "trace_picture"):
+    for drawing in ("_design_figures.answers_figure", "_design_figures.prior_figure", "_design_figures.error_figure"):
+        patched.setattr(f"mechdesign.report.{drawing}", lambda *_: Figure())
+    for drawing in ("trace_figure", "series_figure"):
         patched.setattr(f"mechdesign.report._trace_figures.{drawing}", lambda *_: Figure())
-    for part in ("figure", "panels"):
-        patched.setattr(f"mechdesign.report._design_page.{part}", _leave_out)
-    # Pages that compare have words in their pictures.
-    patched.setattr("mechdesign.report._pages.inline_svg", lambda figure, *_: _texts(figure))
-    patched.setattr("mechdesign.report._pages.inline_panels", lambda figure, *_: [_texts(figure)])
-
-
-def _leave_out(draw: object, name: str, *_: object, **__: object) -> dict[str, object]:
-    return {"name": name, "finding": "", "drawn": ("", ""), "caption": "", "panels": False, "data": (), "csv": ""}
-
-
-def _texts(figure: Figure) -> str:
-    return f"<svg>{escape(' '.join(each.get_text() for each in figure.findobj(Text)))}</svg>"
+    patched.setattr("mechdesign.report._page.page_svg", lambda *_: "")

@@ -1,4 +1,4 @@
-"""Headlines claim no more than what was proved, and name what fails."""
+"""Verdicts claim no more than what was proved, and name what fails."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from report_examples import certificate, channel, city
 
 import mechdesign as md
 from mechdesign.certify._certificate import Checked
-from mechdesign.report._headlines import (
+from mechdesign.report._verdicts import (
     describe_errors,
-    describe_limits,
-    design_headline,
-    table_headline,
+    judge_design,
+    judge_table,
+    limit_audit,
+    limit_design,
     write_achieved,
     write_odds,
 )
@@ -53,42 +54,54 @@ def test_achieved_numbers_neither_overstate_nor_deny():
             assert exact[0] >= exact[1] if checked.at_least else exact[0] <= exact[1]
 
 
-def test_a_design_opens_with_its_verdict():
+def test_the_verdict_on_a_design_is_one_sentence_with_its_cost_and_its_distance_from_the_optimum():
     problem, _, found = city()
+    bare = replace(found, lower_bound=0.0, relative_gap=1.0)
     proved = replace(found, lower_bound=found.cost * (1 - 1e-9), relative_gap=1e-9)
-    assert design_headline(problem, found).short == "Private."
-    assert "No lower bound" in design_headline(problem, found).long
-    assert design_headline(problem, proved).short == "Private, and provably optimal."
-    loose = design_headline(problem, replace(proved, relative_gap=0.0201))
-    assert loose.short == "Private, and close to optimal: the gap is 2.1%."
-    stopped = design_headline(problem, replace(proved, relative_gap=0.934))
-    assert stopped.short == "Private, and not proved to be close to optimal: the gap is 94%."
-    assert "has a lower cost" in design_headline(problem, replace(proved, relative_gap=0.0)).long
-    fails = design_headline(problem, replace(found, holds=False, reason="too much is told", pair=(0, 1)))
-    assert not fails.good
-    assert str(fails).startswith("Does not hold. too much is told. Worst pair of secrets: ")
+    for changed, starts, says in (
+        (bare, "Private: answers are off by at most", "; no lower bound of the cost has been proved."),
+        (proved, "Private, and provably optimal: answers are off by at most", "lower by more than 2×10⁻⁷%."),
+        (replace(proved, relative_gap=0.0201), "Private, and close to optimal: ", "lower by more than 2.1%."),
+        (replace(proved, relative_gap=0.934), "Private, and not proved to be close to optimal: ", "more than 94%."),
+        (replace(proved, relative_gap=0.0), "Private, and provably optimal: ", "has a lower cost."),
+        (
+            replace(found, holds=False, reason="too much is told", pair=(0, 1)),
+            "Does not hold: too much is told",
+            "0 and 1.",
+        ),
+    ):
+        verdict = judge_design(problem, changed)
+        assert verdict.good == changed.holds
+        assert str(verdict).startswith(starts)
+        assert says in str(verdict)
+        assert str(verdict).count(". ") == 0
 
 
-def test_limits_name_cells_floors_and_distant_places():
+def test_limits_name_the_unit_cells_floors_and_distant_places():
     problem, _, found = city(30, 3)
-    said = " ".join(describe_limits(problem, found))
-    assert "One answer only" in said
-    assert "practically distinguishable" in said
+    said = " ".join(limit_design(problem, found))
+    for words in ("The unit of privacy is the secret behind one answer", "δ = 0", "One answer only", "far apart"):
+        assert words in said
     assert "error floor holds for its prior only" in said
     assert "Nothing between cells" in said
     labels = md.Problem([0.5, 0.5], 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))])
-    short = " ".join(describe_limits(labels, certificate(labels, channel([[0.6, 0.4], [0.4, 0.6]]))))
+    short = " ".join(limit_design(labels, certificate(labels, channel([[0.6, 0.4], [0.4, 0.6]]))))
     assert "cells" not in short
-    assert "practically" not in short
+    assert "far apart" not in short
+    floor = md.Problem([0.5, 0.5], 1 - np.eye(2), [md.DistortionPrivacy("0.1", 1 - np.eye(2))])
+    only = " ".join(limit_design(floor, certificate(floor, channel([[0.6, 0.4], [0.4, 0.6]]))))
+    assert "this is not differential privacy" in only
+    assert "δ" not in only
+    assert "not differential privacy" in " ".join(limit_audit(md.audit(np.eye(2), [[0, 1], [1, 0]])))
 
 
 def test_a_release_opens_with_its_budget_and_its_odds():
     policy = md.tables.Policy.full(md.tables.Domain({"age": range(4)}))
     release = md.tables.Histogram().release([1, 2, 2], policy, epsilon=1, rng=1)
-    assert table_headline(release).short == "A rehearsal."
-    drawn = table_headline(replace(release, description=replace(release.description, rehearsal=False)))
+    assert str(judge_table(release)).startswith("A rehearsal: ")
+    drawn = judge_table(replace(release, description=replace(release.description, rehearsal=False)))
     assert drawn.good
-    assert str(drawn).startswith("Released; ε = 1 was spent. No answer is more than 2.72 times as likely")
+    assert str(drawn).startswith("Released; ε = 1 was spent: no answer is more than 2.72 times as likely")
 
 
 def test_errors_that_are_written_alike_are_one_number():
