@@ -19,13 +19,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import mechdesign as md
-from mechdesign.report import _channel_figures as plot
-from mechdesign.report import _leakage_figures as plots
-from mechdesign.report._graph_figures import GraphMarks, policy_picture
-from mechdesign.report._maps import draw, panel_size, scale_bar
-from mechdesign.report._scales import probability_scale
-from mechdesign.report._style import headline, new_figure, report_style
-from mechdesign.report._trace_figures import trace_picture
+from mechdesign.report._design_figures import panels_figure
+from mechdesign.report._graph_figures import GraphMarks, draw_graph, draw_hull
+from mechdesign.report._style import WIDTH, headline, new_figure, put_legend, report_style
 from mechdesign.runs._sweep_figure import draw_costs
 from mechdesign.specification.examples import on_disk
 
@@ -67,30 +63,20 @@ def channels() -> Figure:
     with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
         found = [md.design(md.Problem(prior, DISTANCE**2, [stated]), tolerance=1e-5) for _, stated in cases]
     rows = np.array([made.channel.matrix[secret] for made in found])
-    scale = probability_scale(rows, "probability of the answer, p(o|s)")
-    width, height = panel_size(GRID, 3.3, 2.6)
-    figure = new_figure(3 * width + 1.5, height + 1.0)
-    axes = list(figure.subplots(1, 3))
-    for panel, (name, _), row in zip(axes, cases, rows, strict=True):
-        draw(panel, GRID, row, scale, mark=secret, ticks=False)
-        panel.set_title(name, loc="left", fontsize=9)
-    scale_bar(figure, axes, scale, height)
-    headline(figure, "What is answered for one true cell (outlined)")
-    return figure
+    return panels_figure(GRID, rows, [name for name, _ in cases], "probability of the answer", [secret] * 3)
 
 
 def attack() -> Figure:
     """Show where the best attack errs."""
     prior = town()
-    made = md.design(md.Problem(prior, DISTANCE, [md.MetricPrivacy(0.5, DISTANCE)]), tolerance=1e-5)
-    best = md.attack.optimal(made.channel, prior, DISTANCE)
-    return plot.error_picture(best.per_secret, prior.probabilities, GRID, "km")
+    made = md.design(md.Problem(prior, DISTANCE, [md.MetricPrivacy(0.5, DISTANCE)], secrets=GRID), tolerance=1e-5)
+    return md.figures.errors(made)
 
 
 def leakage() -> Figure:
     """Show what ten releases leak."""
     forward = md.MarkovChain([[0.8, 0.2], [0.1, 0.9]])
-    return plots.leakage([0.1] * 10, forward.reverse(forward.stationary()), forward)
+    return md.figures.leakage([0.1] * 10, forward.reverse(forward.stationary()), forward)
 
 
 def policy() -> Figure:
@@ -106,10 +92,13 @@ def policy() -> Figure:
         alone=md.graphs.isolated(kept).tolist(),
         exposed=md.graphs.exposed(city, kept).tolist(),
         added=repaired.added,
-        hull=hulls[0].vertices,
-        hull_after=hulls[1].vertices,
     )
-    return policy_picture(city, np.array(sorted(kept.edges)), shown)
+    figure = new_figure(1.7 * WIDTH, WIDTH + 0.6)
+    left, right = figure.subplots(1, 2, width_ratios=[WIDTH, 0.6 * WIDTH])
+    draw_graph(left, city, sorted(kept.edges), shown)
+    put_legend(figure)
+    draw_hull(right, hulls[0].vertices, hulls[1].vertices, city.unit)
+    return figure
 
 
 def dithering() -> Figure:
@@ -159,7 +148,7 @@ def trace() -> Figure:
         city, md.graphs.blocks(city, 3), 1.0, walk, md.Prior.uniform(81), mechanism="lp", tolerance=1e-6, rng=7
     )
     outputs = [release.step(cell).output for cell in truth]
-    return trace_picture(city, outputs, truth)
+    return md.figures.trace(city, outputs, truth)
 
 
 def databases() -> Figure:

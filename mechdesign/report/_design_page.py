@@ -106,7 +106,7 @@ def _costs(
     problem: Problem, channel: Channel, certificate: Certificate, stands_in: bool
 ) -> Iterator[Prose | Table | Picture]:
     compared, measured = baselines(problem), cost_measure(problem)
-    uniform = ", under a uniform prior" if stands_in else ""
+    uniform = " under a uniform prior" if stands_in else ""
     rows = [
         (f"Expected cost{uniform}", _cost(certificate.expected_cost, measured)),
         ("Worst cost", _cost(certificate.worst_cost, measured)),
@@ -124,10 +124,16 @@ def _costs(
         Table(side_by_side(problem, channel, certificate, compared), heads),
     )  # fmt: skip
     yield Table(rows)
+    if stands_in:
+        yield Prose([
+            "Expected costs and errors, also of other mechanisms, are under a uniform prior, which replaces a private "
+            "one. The channel was designed for the private prior."
+        ])  # fmt: skip
+        return
     yield Prose([
-        f"Expected costs and errors{uniform} are averages. Costs are rounded up, the lower bound is rounded down; its "
-        "multipliers are saved with the channel, and can be checked without a solver. The tight ε is the smallest "
-        "that holds, rounded up. The adversary’s error is that of the best attack."
+        "Costs are rounded up, and the lower bound is rounded down; its multipliers are saved with the channel, and "
+        "can be checked without a solver. The tight ε is the smallest that holds, rounded up. The adversary’s error is "
+        "that of the best attack."
     ])  # fmt: skip
 
 

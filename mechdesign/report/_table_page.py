@@ -12,14 +12,12 @@ from mechdesign.model._words import short
 from mechdesign.report import _table_figures as figures
 from mechdesign.report._page import Code, Picture, Prose, Row, Section, Table, first_rows, page, typeset
 from mechdesign.report._style import report_style
-from mechdesign.report._verdicts import describe_errors, judge_table, limit_table, write_count, write_odds
+from mechdesign.report._verdicts import describe_errors, judge_table, limit_table, write_count
 from mechdesign.tables._files import Published
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease
 from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import Release
 
-# Maximal ε for which e^ε is written as a number.
-_LARGEST_EXPONENT = 30
 _HEADS = ("Standard error", "Interval")
 
 
@@ -36,6 +34,7 @@ def html(publication: Published) -> str:
         ("Spent", "nothing" if free else described.spent),
         ("Noise in steps of", _step(described.step)),
     ]
+    definition = [described.definition, *([_define_rho(described.rho)] if described.rho else [])]
     exact, sure = ["The answers are exact."], short(100 * float(described.confidence), 4)
     if error:
         exact = [
@@ -46,7 +45,7 @@ def html(publication: Published) -> str:
     sections = [
         *_answers(publication),
         Section("How exact the answers are", [Prose(exact)]),
-        Section("What is protected", [Table(rows), Prose([described.definition, _meaning(release)])]),
+        Section("What is protected", [Table(rows), Prose(definition)]),
         Section("What this does not promise", [Prose(list(limit_table(release)), "list")]),
         Section("Files", [
             Prose([
@@ -64,21 +63,11 @@ def _step(step: Fraction) -> str:
     return exact_text(step) if step > 1e-6 else f"{float(step):.3g}"
 
 
-def _meaning(release: Release) -> str:
-    """Return the definition of the guarantee."""
-    described = release.description
-    if not (described.epsilon or described.rho):
-        return "These answers are equal for all neighbouring databases, so that they reveal nothing that is protected."
-    if described.epsilon is None:
-        return (
-            "This release satisfies zero-concentrated differential privacy under the policy: for every α above 1, the "
-            "Rényi divergence of order α between the answers on two neighbouring databases is at most "
-            f"α·{short(float(described.rho or 0), 4)}."
-        )
-    factor = f" = {write_odds(float(described.epsilon))}" if described.epsilon <= _LARGEST_EXPONENT else ""
+def _define_rho(rho: Fraction) -> str:
+    """Return the definition of zero-concentrated differential privacy."""
     return (
-        f"Any answer is at most e^ε{factor} times as likely under one database as under a neighbouring one, whatever "
-        "the reader knows about the other records."
+        "For every α above 1, the Rényi divergence of order α between the answers on two neighbouring databases is at "
+        f"most α·{short(float(rho), 4)}: this release satisfies zero-concentrated differential privacy."
     )
 
 

@@ -45,7 +45,7 @@ def test_settings_of_pictures_are_the_callers_again_after_users_that_overlap(nam
             assert matplotlib.rcParams["svg.hashsalt"] == "mechdesign"
             assert saving()["facecolor"] == "blue"
             if second is report_style:
-                assert matplotlib.rcParams["font.size"] == 9
+                assert matplotlib.rcParams["font.size"] == 8.5
                 assert not matplotlib.rcParams["axes.grid"]
         assert dict(matplotlib.rcParams) == before
         assert warnings.filters == filters

@@ -154,7 +154,9 @@ def test_inspect_of_a_release_shows_what_its_description_says() -> None:
         md.save(release, f"out {seed}", report=False)
         found = json.loads(well("inspect", f"out {seed}", "--json").stdout)
         assert (found.pop("noise"), found.pop("answers")) == (noise, "4, in steps of 1")
-        assert found.pop("said") == f"Release from a table: {release.description.what}"
+        assert found.pop("release") == release.description.what
+        verdict = "A rehearsal: " if seed else "Released; ε = 1 was spent: "
+        assert found.pop("said").startswith(f"out {seed}, as its files say: {verdict}")
         assert found == {name: getattr(release.description, name) for name in found} | {
             "remarks": list(release.description.remarks)
         }

@@ -138,7 +138,9 @@ def test_a_report_says_what_may_be_published() -> None:
     assert "Expects to be off by" in page
     assert "rehearsal" not in page
     assert release("--seed", 1, "-o", "rehearsed").exit_code == 0
-    assert "A rehearsal with a seed: publish nothing of it." in Path("rehearsed/report.html").read_text()
+    assert (
+        "<strong>A rehearsal with a seed:</strong> publish nothing of it." in Path("rehearsed/report.html").read_text()
+    )
 
 
 # --- ledgers ---

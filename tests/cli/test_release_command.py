@@ -48,7 +48,7 @@ transition = { neighbours = 8 }
 LP = SPECIFICATION + 'mechanism = "lp"\n'
 LEDGER = '[ledger]\npath = "ledger.json"\nepsilon = 100\n'
 WALK = "state\n0\n1\n6\n6\n11\n"
-PUBLIC = ["map.svg", "over-time.svg", "release.json", "released.csv", "report.html", "steps.json"]
+PUBLIC = ["release.json", "released.csv", "report.html", "steps.json"]
 pytestmark = pytest.mark.usefixtures("blank_pictures")
 
 
@@ -160,7 +160,7 @@ def test_nothing_public_depends_on_the_truth_but_through_the_outputs(monkeypatch
 def test_nor_do_the_pictures(drawn: None, monkeypatch: pytest.MonkeyPatch) -> None:
     _assert_the_truth_shows_in_outputs_alone(monkeypatch)
     assert b"rehearsal" not in Path("one/report.html").read_bytes()
-    assert Path("one/map.svg").stat().st_size > 10_000
+    assert Path("one/report.html").stat().st_size > 10_000
 
 
 def test_the_truth_goes_elsewhere() -> None:
@@ -281,7 +281,7 @@ def _charged() -> float:
 @pytest.mark.parametrize(
     ("failing", "left"),
     [
-        ("report._trace_figures.public_pictures", ["release.json", "released.csv", "steps.json"]),
+        ("report._trace_page.html", ["release.json", "released.csv", "steps.json"]),
         ("traces._released.steps_json", ["released.csv"]),
         # The truth comes last.
         ("report._trace_figures.private_files", PUBLIC),
@@ -329,7 +329,7 @@ def test_an_interrupt_once_a_step_is_charged_waits_until_it_is_kept(monkeypatch:
 
 def test_what_is_in_the_way_is_told_before_anything_is_charged() -> None:
     write(SPECIFICATION + LEDGER)
-    for name in ("released.csv", "steps.json", "map.svg"):
+    for name in ("released.csv", "steps.json", "report.html"):
         Path(name, name).mkdir(parents=True)
         assert_wrong_usage({f"release s.toml t.csv -o {name} --overwrite": name})
     Path("other").symlink_to("nowhere/at/all")

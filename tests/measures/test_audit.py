@@ -17,8 +17,8 @@ import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.measures._tight import exact_rows
 from mechdesign.model._words import format_bound
-from mechdesign.report._audit_page import page, pairs_picture
-from mechdesign.report._headlines import audit_headline, describe_rows
+from mechdesign.report._audit_page import html, pairs_figure
+from mechdesign.report._verdicts import describe_rows, judge_audit
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
 TWO = [[0, 1], [1, 0]]
@@ -258,16 +258,17 @@ def test_the_page_shows_the_pair_and_the_verdict() -> None:
     domain = md.Domain.grid(4, 3, 4.0, 3.0, unit="km")
     distance = md.distances.euclidean(domain)
     cut = md.audit(md.mechanisms.PlanarLaplace(1.0, domain).density(), distance, cost=distance, secrets=domain)
-    shown = page(cut, "1", "Cut <off>")
+    shown = html(cut, "1", "Cut <off>")
     assert "ε = 1 does not hold" in shown
     assert "Cut &lt;off&gt;" in shown
     assert format_bound(cut.epsilon, up=True) in shown
     assert 'id="pairs"' in shown
     snapped = md.audit(md.mechanisms.snapping(domain, 2.0), distance, secrets=domain)
-    assert "No finite ε holds" in page(snapped)
-    assert pairs_picture(snapped).get_suptitle().startswith("An answer can distinguish")
+    assert "No finite ε holds" in html(snapped)
+    drawn = pairs_figure(snapped, snapped.worst_pairs(5))
+    assert drawn.axes[1].get_xlabel() == "other secrets that an answer may rule out"
     with pytest.raises(InputError, match="cannot be drawn"):
-        pairs_picture(md.audit(np.eye(4), LINE))
+        pairs_figure(md.audit(np.eye(4), LINE), [])
 
 
 def test_sentences_say_what_the_sums_mean() -> None:
@@ -277,19 +278,21 @@ def test_sentences_say_what_the_sums_mean() -> None:
     assert "The deviation is large" in counted[1]
     negative = describe_rows(md.audit([[1.0, -1e-17], [0.5, 0.5]], TWO))
     assert any("1 entry is negative" in sentence for sentence in negative)
-    same_place = audit_headline(md.audit([[0.5, 0.5], [0.4, 0.6]], np.zeros((2, 2))))
-    assert "distance 0" in same_place.long
+    same_place = judge_audit(md.audit([[0.5, 0.5], [0.4, 0.6]], np.zeros((2, 2))))
+    assert "distance 0" in str(same_place)
 
 
 def test_the_verdict_names_the_claimed_and_the_tight_epsilon_and_the_worst_pair() -> None:
     found = md.audit([[0.75, 0.25], [0.25, 0.75]], TWO)
-    assert str(audit_headline(found)).startswith("The tight ε is 1.099. Answer 0 is 3 times as likely for secret 0")
-    assert not audit_headline(found, "1").good
-    assert "ε = 1 does not hold: the tight ε is 1.099." in str(audit_headline(found, "1"))
-    assert "ε = 1 allows 2.72 times" in str(audit_headline(found, "1"))
-    assert audit_headline(found, "1.1").good
-    assert "impossible for secret" in audit_headline(md.audit(np.eye(2), TWO)).long
-    assert "does not distinguish" in audit_headline(md.audit([[0.5, 0.5]] * 2, TWO)).long
+    assert str(judge_audit(found)).startswith(
+        "Audited: the tight ε is 1.099; answer 0 is 3 times as likely for secret 0"
+    )
+    assert not judge_audit(found, "1").good
+    assert "ε = 1 does not hold: the tight ε is 1.099; " in str(judge_audit(found, "1"))
+    assert "ε = 1 allows 2.72 times" in str(judge_audit(found, "1"))
+    assert judge_audit(found, "1.1").good
+    assert "impossible for secret" in str(judge_audit(md.audit(np.eye(2), TWO)))
+    assert "does not distinguish" in str(judge_audit(md.audit([[0.5, 0.5]] * 2, TWO)))
 
 
 def test_wrong_input() -> None:
@@ -350,7 +353,9 @@ def test_the_exposure_of_secrets_at_distance_zero_that_differ_is_infinite() -> N
     assert found.epsilon == math.inf
     assert np.isinf(found.exposure).tolist() == [True, True, False, False]
     assert found.exposure[2] == pytest.approx(math.log(5))
-    assert "No ε holds at distance 0" in pairs_picture(found).texts[0].get_text()
+    # On the map, they have the largest finite colour.
+    (image,) = pairs_figure(found, found.worst_pairs(5)).axes[0].images
+    assert np.asarray(image.get_array()).ravel() == pytest.approx([math.log(5)] * 4)
 
 
 def test_fractions_smaller_than_every_float_count() -> None:

@@ -132,13 +132,15 @@ def test_edges_of_a_policy_graph_have_the_distance_1() -> None:
     assert (one.pairs, one.epsilon) == (2, found.epsilon)
 
 
-def test_the_figure_names_channels_without_ε() -> None:
+def test_the_figure_sets_infinite_ε_apart() -> None:
     rounded = md.audit(np.eye(2), TWO)
     figure = md.figures.epsilon_by_distance({"rounded": rounded, "response": FOUND}, [1, 2])
-    assert figure.get_suptitle() == "No finite ε at any distance shown: rounded"
     lines = {line.get_label(): list(line.get_ydata()) for line in figure.axes[0].lines if len(line.get_xdata())}
     assert lines["response"][-1] == FOUND.epsilon
-    assert "Least ε" in md.figures.epsilon_by_distance({"response": FOUND}).get_suptitle()
+    # Above a dashed line, infinite values stand at the top.
+    assert "rounded" not in lines
+    assert [text.get_text() for text in figure.axes[0].texts] == ["∞"]
+    assert not md.figures.epsilon_by_distance({"response": FOUND}).axes[0].texts
 
 
 def test_wrong_audits() -> None:

@@ -125,7 +125,7 @@ def test_traces():
     assert run("release", "s.toml", "t.csv", "--seed", 4, "-o", "out", "--channels", "--truth", "mine").exit_code == 0
     md.save(released, "again", channels=True)
     saving.save_truth(released, "mine-again", given.steps("t.csv").states)
-    names = ["map.svg", "over-time.svg", "released.csv", "mine/true.csv"]
+    names = ["report.html", "released.csv", "mine/true.csv"]
     for name in names:
         here, there = (Path(name.replace("mine", folder)) for folder in ("mine", "mine-again"))
         if not name.startswith("mine"):

@@ -211,9 +211,8 @@ def test_a_publication_says_what_is_spent(tmp_path, monkeypatch):
 
 def test_reports_speak_of_their_own_policy_only():
     page = saving.html(Published(md.tables.Histogram().release([1], POLICY, epsilon=2)))
-    assert "e<sup>ε</sup> = 7.39 times" in page
-    assert "The losses of releases under this policy add up" in page
-    assert "no claim about releases under other policies" in page
+    assert "no answer is more than 7.39 times as likely" in page
+    assert "Budgets of releases under this policy add up; other policies have other neighbours" in page
 
 
 def test_the_command_keeps_policies_apart():

@@ -142,7 +142,7 @@ def test_rehearsals_are_the_same_and_say_so():
     a, b, c = (Path(folder, "answers.csv").read_text() for folder in "abc")
     assert a == b != c
     assert md.tables.load("a").description.rehearsal
-    assert "A rehearsal." in Path("a/report.html").read_text()
+    assert "A rehearsal:" in Path("a/report.html").read_text()
 
 
 def test_the_answers_are_those_of_the_library():
