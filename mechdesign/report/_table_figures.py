@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import require_kind
+from mechdesign.base._errors import InputError
 from mechdesign.model._words import clip
 from mechdesign.report._maps import round_ticks
-from mechdesign.report._style import ACCENT, INK, MUTED, SERIES, WIDTH, in_report_style, new_figure
+from mechdesign.report._style import ACCENT, INK, MUTED, SERIES, WIDTH, figure_of, in_report_style, new_figure
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease, NamedQuantile, NamedRange
 from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import Release
@@ -30,18 +31,18 @@ _NAMED, _BARS, _POINTS, _PAIRS = 30, 150, 2000, 6
 _STEPS = 400
 
 
-@in_report_style
-def release(release: Release) -> Figure:
+def release(release: Release, axes: Axes | None = None) -> Figure:
     """Show a release from a table: its clusters, its distribution function, or its answers with their intervals.
 
     Args:
         release: A release from a table.
+        axes: Axes of another figure to draw on; by default those of a new figure. Clusters need a figure of their own.
 
     Returns:
         The figure.
 
     Raises:
-        InputError: If `release` is not a release from a table.
+        InputError: If `release` is not a release from a table, or if axes are given for clusters.
 
     Example:
         >>> from mechdesign.tables import Cumulative, Domain, Policy
@@ -51,31 +52,46 @@ def release(release: Release) -> Figure:
         'share of records'
     """
     require_kind(release, Release, "release", "a release from a table")
-    return release_figure(release)
+    if axes is None:
+        return in_report_style(release_figure)(release)
+    if isinstance(release, ClusteringRelease):
+        raise InputError("axes", "do not hold clusters", bound="left out for a release of clusters")
+    _draw_release(axes, release)
+    return figure_of(axes)
 
 
 def release_figure(release: Release, quantiles: Sequence[NamedQuantile] = ()) -> Figure:
     """Return the figure of a release; quantiles are shown on a distribution function."""
     if isinstance(release, ClusteringRelease):
         return _clusters(release)
+    named = not isinstance(release, CumulativeRelease) and _along(release) is None
+    figure = new_figure(WIDTH, 0.7 + 0.22 * min(len(release), _NAMED) if named else 3.2)
+    _draw_release(figure.subplots(), release, quantiles)
+    return figure
+
+
+def _along(release: Release) -> Floats | None:
+    """Return the values of the only attribute of a release as numbers, or None if answers are shown by name."""
+    found = _numbers(next(iter(release.labels.values()))) if len(release.labels) == 1 else None
+    return found if found is not None and len(found) > 2 else None
+
+
+def _draw_release(axes: Axes, release: Release, quantiles: Sequence[NamedQuantile] = ()) -> None:
     if isinstance(release, CumulativeRelease):
-        figure = new_figure(WIDTH, 3.2)
-        _draw_distribution(figure.subplots(), release, quantiles)
-        return figure
-    along = _numbers(next(iter(release.labels.values()))) if len(release.labels) == 1 else None
+        _draw_distribution(axes, release, quantiles)
+        return
     what = "records" if release.description.what.startswith("histogram") else "answer"
-    if along is not None and len(along) > 2:
-        figure = new_figure(WIDTH, 3.2)
-        axes = figure.subplots()
+    if (along := _along(release)) is not None:
         _draw_along(axes, along, release)
         axes.set_xlabel(clip(next(iter(release.labels)), 40))
         axes.set_ylabel(what)
-        return figure
+        return
     order = np.arange(len(release))
     if len(release) > _NAMED:
         order = np.argsort(-release.answers, kind="stable")[:_NAMED]
     names = [name_answer(release, index) for index in order.tolist()]
-    return _queries_figure(names, release.answers[order], release.low[order], release.high[order], what)
+    draw_counts(axes, names, release.answers[order], release.low[order], release.high[order])
+    axes.set_xlabel(what)
 
 
 def ranges_figure(ranges: Sequence[NamedRange]) -> Figure:
@@ -85,13 +101,9 @@ def ranges_figure(ranges: Sequence[NamedRange]) -> Figure:
     value, low, high = (
         np.array([getattr(each.estimate, name) for each in chosen]) for name in ("value", "low", "high")
     )
-    return _queries_figure(names, value, low, high, "records")
-
-
-def _queries_figure(names: Sequence[str], values: Floats, low: Floats, high: Floats, what: str) -> Figure:
     figure = new_figure(WIDTH, 0.7 + 0.22 * len(names))
-    draw_counts(figure.subplots(), names, values, low, high)
-    figure.axes[0].set_xlabel(what)
+    draw_counts(figure.subplots(), names, value, low, high)
+    figure.axes[0].set_xlabel("records")
     return figure
 
 

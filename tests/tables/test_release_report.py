@@ -8,9 +8,10 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import mechdesign as md
-from mechdesign.errors import ExportError
+from mechdesign.errors import ExportError, InputError
 from mechdesign.report import _saving as saving
 from mechdesign.report._table_figures import ranges_figure, release_figure
 from mechdesign.specification._table_specification import parse
@@ -164,6 +165,16 @@ def test_pictures_of_counts():
         [1], md.tables.Policy.full(md.tables.Domain({"age": range(5000)})), epsilon=1, rng=1
     )
     assert len(release_figure(many).axes[0].lines[0].get_xdata()) == 2000
+
+
+def test_a_release_is_drawn_on_axes_of_ones_own():
+    left, right = Figure().subplots(1, 2)
+    release = published("histogram").release
+    assert md.figures.release(release, axes=right) is right.get_figure()
+    assert [bar.get_height() for bar in right.patches] == release.answers.tolist()
+    assert not left.patches
+    with pytest.raises(InputError, match="axes: do not hold clusters"):
+        md.figures.release(published("k-means").release, axes=left)
 
 
 def test_pictures_of_ranges_quantiles_and_clusters():
