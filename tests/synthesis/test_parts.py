@@ -298,7 +298,7 @@ def test_a_bundle_with_a_forbidden_answer_does_not_verify(tmp_path, monkeypatch)
     page = (tmp_path / "report.html").read_text()
     assert "18 of 36" in page
     assert "Each secret permits only 3 of 6 answers" in page
-    assert "Answers are off by at most 0.4197 km on average" in page
+    assert "answers are off by at most 0.4197 km on average" in page
     assert np.array_equal(md.Design.load(tmp_path).problem.cost, problem.cost)
 
     moved = made.channel.numerators.copy()
