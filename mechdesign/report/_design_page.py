@@ -48,10 +48,8 @@ def html(problem: Problem, channel: Channel, certificate: Certificate, origin: O
     Raises `InputError` if the channel or the certificate belongs to another problem.
     """
     _check(problem, channel, certificate)
-    warnings = [
-        *describe_disclosure(problem, certificate.revealed),
-        *(f"{each}." for each in _on_prior(problem, origin)),
-    ]
+    warnings = describe_disclosure(problem, certificate.revealed)
+    notes = [f"{each}." for each in _on_prior(problem, origin)]
     title = problem.title if problem.title.strip() else "Privacy mechanism"
     sections = [
         Section("Requirements", [*_requirements(problem, certificate)]),
@@ -65,7 +63,7 @@ def html(problem: Problem, channel: Channel, certificate: Certificate, origin: O
         Section("Provenance", [Table([*_provenance(channel, certificate)])]),
         Section("Verify and sample", [*_commands(problem)]),
     ]
-    return page(title, judge_design(problem, certificate, origin), sections, warnings)
+    return page(title, judge_design(problem, certificate, origin), sections, warnings, notes)
 
 
 def _requirements(problem: Problem, certificate: Certificate) -> Iterator[Prose | Table]:

@@ -32,8 +32,8 @@ COLOURS = LinearSegmentedColormap.from_list("places", ["#f3ead3", "#f0b27a", "#d
 # Numbers below this share of the largest number are invisible on a linear scale. If more than half of the numbers are
 # invisible, the scale is logarithmic, over this number of decades.
 _INVISIBLE, _DECADES = 0.01, 4
-# Largest numbers of labels along bars, of bars that are drawn one by one, and of cells that show their index.
-_MOST_NAMES, _MOST_BARS, _MOST_NUMBERED = 36, 60, 100
+# Largest numbers of labels along bars, and of bars that are drawn one by one.
+_MOST_NAMES, _MOST_BARS = 36, 60
 _HIGHEST = 3.6
 
 Kind = Literal["grid", "points", "line", "labels"]
@@ -302,35 +302,15 @@ def _draw_cells(axes: Axes, domain: Domain, values: Floats, norm: Normalize) -> 
     axes.imshow(table, norm=norm, cmap=COLOURS, origin="lower", extent=limits, interpolation="none", zorder=1)
 
 
-def number_cells(axes: Axes, domain: Domain | None, values: Floats, norm: Normalize) -> None:
-    """Write the index of each cell of a small grid into the cell, in a light colour on dark cells."""
-    if domain is None or kind(domain) != "grid" or domain.size > _MOST_NUMBERED:
-        return
-    for index, ((x, y), share) in enumerate(zip(domain.points.tolist(), norm(values), strict=True)):
-        colour = "white" if values[index] and share > 0.55 else INK
-        axes.text(x, y, str(index), color=colour, ha="center", va="center", fontsize=7.0)
-
-
 def _draw_points(axes: Axes, domain: Domain, values: Floats, norm: Normalize) -> None:
-    present = values != 0
+    # Points of one size are one shape in a file. All together cover about a tenth of the figure, and each is visible.
+    size, present = float(np.clip(4000 / len(values), 16, 90)), values != 0
     x, y = domain.points.T
-    # All points together cover about a tenth of the figure, and each is visible.
-    largest = float(np.clip(6000 / len(values), 24, 160))
-    sizes = largest * np.clip(values / (values.max() or 1.0), 0.2, 1.0)
-    axes.scatter(x[~present], y[~present], s=14, facecolor="none", edgecolor=MUTED, linewidth=0.7, zorder=2)
-    order = np.flatnonzero(present)[np.argsort(-values[present], kind="stable")]
-    axes.scatter(
-        x[order],
-        y[order],
-        s=sizes[order],
-        c=values[order],
-        norm=norm,
-        cmap=COLOURS,
-        edgecolor=MUTED,
-        linewidth=0.5,
-        zorder=3,
-        rasterized=len(values) > 400,
-    )
+    axes.scatter(x[~present], y[~present], s=size, facecolor="none", edgecolor=MUTED, linewidth=0.7, zorder=2)
+    # The largest numbers are on top.
+    order = np.flatnonzero(present)[np.argsort(values[present], kind="stable")]
+    style: dict[str, Any] = {"norm": norm, "cmap": COLOURS, "edgecolor": MUTED, "linewidth": 0.5, "zorder": 3}
+    axes.scatter(x[order], y[order], s=size, c=values[order], rasterized=len(values) > 400, **style)
     west, east, south, north = extent(domain)
     axes.set_xlim(west, east)
     axes.set_ylim(south, north)

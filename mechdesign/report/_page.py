@@ -93,14 +93,17 @@ class Section:
     parts: Sequence[Prose | Code | Table | Picture | Markup]
 
 
-def page(title: str, verdict: Verdict, sections: Sequence[Section], warnings: Sequence[str] = ()) -> str:
+def page(
+    title: str, verdict: Verdict, sections: Sequence[Section], warnings: Sequence[str] = (), notes: Sequence[str] = ()
+) -> str:
     """Return a page as HTML; equal values give equal text.
 
     Args:
         title: The title.
         verdict: The verdict.
         sections: The sections; one with markup may run the script of the explorer.
-        warnings: Sentences below the verdict.
+        warnings: Sentences below the verdict, each of them marked.
+        notes: Sentences below the warnings.
 
     Returns:
         The text of the page.
@@ -109,9 +112,9 @@ def page(title: str, verdict: Verdict, sections: Sequence[Section], warnings: Se
     if any(part and isinstance(part, Markup) for each in sections for part in each.parts):
         policy.append(POLICY)
     start, colon, rest = str(verdict).partition(":")
-    facts = {"verdict": (start + colon, rest), "good": verdict.good, "warnings": warnings, "sections": sections}
+    facts = {"verdict": (start + colon, rest), "good": verdict.good, "warnings": warnings, "notes": notes}
     template = _environment().get_template("page.html")
-    return template.render(title=plain(title).strip(), policy="; ".join(policy), **facts)
+    return template.render(title=plain(title).strip(), policy="; ".join(policy), sections=sections, **facts)
 
 
 def first_rows(rows: Sequence[Row], heads: Row) -> Table:

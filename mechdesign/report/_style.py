@@ -17,6 +17,7 @@ import matplotlib
 import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._check import as_path
@@ -136,7 +137,7 @@ class NotebookFigure(Figure):
 
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of `width` × `height` inches that arranges its panels itself."""
-    return NotebookFigure(figsize=(width, height), layout="constrained")
+    return NotebookFigure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.09))
 
 
 def in_report_style(function: Callable[_P, Figure]) -> Callable[_P, Figure]:

@@ -154,28 +154,19 @@ def _draw_distribution(axes: Axes, release: CumulativeRelease, quantiles: Sequen
 
 
 def _clusters(release: ClusteringRelease) -> Figure:
-    """Show centroids over pairs of attributes, as dots as large as the clusters, or over many attributes as lines."""
+    """Show centroids over the first pairs of attributes, as dots as large as the clusters."""
     centroids, names = release.centroids, [clip(name, 24) for name in release.attributes]
     sizes = release.answers[np.asarray(release.labels["quantity"]) == "size"]
-    pairs = list(itertools.combinations(range(len(names)), 2))
-    if len(pairs) > _PAIRS:
-        figure = new_figure(WIDTH, 3.2)
-        axes = figure.subplots()
-        for number, centroid in enumerate(centroids):
-            axes.plot(centroid, color=ACCENT, linewidth=1.2, alpha=0.8, marker="o", markersize=4)
-            _number(axes, number, (len(names) - 1, centroid[-1]))
-        axes.set_xticks(range(len(names)), [clip(name, 12) for name in names])
-        return figure
-    shown: list[tuple[int, int | None]] = [*pairs] or [(0, None)]
-    columns = min(len(shown), 2)
-    rows = -(-len(shown) // columns)
-    figure = new_figure(WIDTH, (WIDTH / columns if pairs else 1.2) * rows + 0.3)
-    panels = list(np.atleast_1d(figure.subplots(rows, columns)).flat)
-    for panel, (first, second) in zip(panels, shown, strict=False):
+    pairs: list[tuple[int, int | None]] = [*itertools.combinations(range(len(names)), 2)][:_PAIRS] or [(0, None)]
+    columns = min(len(pairs), 2)
+    rows = -(-len(pairs) // columns)
+    figure = new_figure(WIDTH, (1.2 if len(names) == 1 else WIDTH / columns) * rows + 0.3)
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for panel, (first, second) in zip(panels, pairs, strict=False):
         _draw_dots(panel, centroids[:, first], None if second is None else centroids[:, second], sizes)
         panel.set_xlabel(names[first])
         panel.set_ylabel("" if second is None else names[second])
-    for panel in panels[len(shown) :]:
+    for panel in panels[len(pairs) :]:
         panel.remove()
     return figure
 
@@ -186,16 +177,12 @@ def _draw_dots(axes: Axes, x: Floats, y: Floats | None, sizes: Floats) -> None:
     axes.scatter(x, heights, s=40 + 500 * area, color=ACCENT, alpha=0.35, linewidth=0)
     axes.scatter(x, heights, s=14, color=INK, linewidth=0)
     for number, place in enumerate(zip(x, heights, strict=True)):
-        _number(axes, number, place)
+        axes.annotate(str(number), place, xytext=(6, 4), textcoords="offset points")
     axes.margins(0.18)
     axes.grid(True)
     _plain_numbers(axes, both=y is not None)
     if y is None:
         axes.set_yticks([])
-
-
-def _number(axes: Axes, number: int, place: tuple[Any, Any]) -> None:
-    axes.annotate(str(number), place, xytext=(6, 4), textcoords="offset points")
 
 
 def _plain_numbers(axes: Axes, both: bool = False) -> None:

@@ -5,8 +5,6 @@ from ._design_figures import prior as prior
 from ._distance_figure import epsilon_by_distance as epsilon_by_distance
 from ._graph_figures import graph as graph
 from ._leakage_figures import leakage as leakage
-from ._leakage_figures import leakage_allocation as leakage_allocation
-from ._leakage_figures import leakage_loss as leakage_loss
 from ._maps import draw_map as draw_map
 from ._style import figure_bytes as figure_bytes
 from ._style import save_figure as save_figure

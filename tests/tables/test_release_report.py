@@ -193,8 +193,7 @@ def test_pictures_of_ranges_quantiles_and_clusters():
     wide = parse(f'table.person = false\ndomain.attributes = {{ {names} }}\npolicy.kind = "full"\n{release}\n').release(
         {f"a{i}": [0, 1, 3] for i in range(5)}, rng=1
     )
-    # A line for each of the two centroids, over five attributes.
-    assert [len(line.get_xdata()) for line in release_figure(wide.release).axes[0].lines] == [5, 5]
+    assert len(release_figure(wide.release).axes) == 6
 
 
 def test_folders(tmp_path):
