@@ -328,9 +328,10 @@ def _draw_bars(axes: Axes, domain: Domain | None, values: Floats, norm: Normaliz
     if mark is not None:
         style: dict[str, Any] = {"color": ACCENT, "clip_on": False, "zorder": 6, "markeredgecolor": "none"}
         axes.plot(positions[mark], 0, "^", markersize=7, transform=axes.get_xaxis_transform(), **style)
-    absent = positions[values == 0]
-    hollow: dict[str, Any] = {"markersize": 3.2, "markerfacecolor": "none", "markeredgecolor": MUTED}
-    axes.plot(absent, np.zeros(len(absent)), "o", markeredgewidth=0.6, clip_on=False, zorder=4, **hollow)
+    # An empty line would break the layout.
+    if len(absent := positions[values == 0]):
+        hollow: dict[str, Any] = {"markersize": 3.2, "markerfacecolor": "none", "markeredgecolor": MUTED}
+        axes.plot(absent, np.zeros(len(absent)), "o", markeredgewidth=0.6, clip_on=False, zorder=4, **hollow)
     margin = 0.6 * float(np.max(width))
     axes.set_xlim(positions.min() - margin, positions.max() + margin)
     axes.set_ylim(0, float(norm.vmax or 1.0) * 1.04)

@@ -157,7 +157,8 @@ def _clusters(release: ClusteringRelease) -> Figure:
     """Show centroids over the first pairs of attributes, as dots as large as the clusters."""
     centroids, names = release.centroids, [clip(name, 24) for name in release.attributes]
     sizes = release.answers[np.asarray(release.labels["quantity"]) == "size"]
-    pairs: list[tuple[int, int | None]] = [*itertools.combinations(range(len(names)), 2)][:_PAIRS] or [(0, None)]
+    found: list[tuple[int, int | None]] = [*itertools.combinations(range(len(names)), 2)]
+    pairs = found[:_PAIRS] or [(0, None)]
     columns = min(len(pairs), 2)
     rows = -(-len(pairs) // columns)
     figure = new_figure(WIDTH, (1.2 if len(names) == 1 else WIDTH / columns) * rows + 0.3)

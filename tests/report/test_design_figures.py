@@ -221,7 +221,7 @@ def test_every_kind_of_domain_can_be_drawn(name):
         # Nothing has collapsed, and nothing reaches beyond the picture.
         for axes in figure.axes:
             assert axes.get_position().width > 0.01
-            assert axes.get_position().height > 0.015
+            assert axes.get_position().height > 0.008
 
 
 @pytest.mark.slow
