@@ -35,6 +35,9 @@ import numpy as np
 import mechdesign as md
 import record_solves
 from harness import DATA, options, origin, write
+from mechdesign.graphs._exposure import protected_pairs
+from mechdesign.leakage._recursion import guarantees
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 RELATIVE = 1e-12
 PARTS = ("solves", "leakages", "sensitivities", "exposures", "chains", "releases")
@@ -49,7 +52,7 @@ QUICK = 5
 def leak(budgets: Any, backward: Any, forward: Any, alpha: float) -> dict[str, Any]:
     """Return leakages, suprema, values of the loss function and budgets that keep α."""
     both = [md.leakage.LossFunction(matrix, cache=False) for matrix in (backward, forward)]
-    joint = md.leakage.guarantees(budgets, 3, *both)
+    joint = guarantees(budgets, 3, *both)
     return {
         "backward": md.leakage.backward(budgets, both[0]),
         "forward": md.leakage.forward(budgets, both[1]),
@@ -88,7 +91,7 @@ def make_policy(
 def bound_changes(policy: Any, queries: Sequence[Any]) -> list[Any]:
     """Return the sensitivities of queries under a policy, in both norms."""
     made = make_policy(*policy)
-    return [[md.tables.sensitivity(made, query, norm, **more).value for query, more in queries] for norm in (1, 2)]
+    return [[sensitivity(made, query, norm, **more).value for query, more in queries] for norm in (1, 2)]
 
 
 def expose(points: Any, graph: Any) -> dict[str, Any]:
@@ -97,7 +100,7 @@ def expose(points: Any, graph: Any) -> dict[str, Any]:
     return {
         "exposed": [md.graphs.exposed(points, graph, kind) for kind in ("graph", "component")],
         "degrees": list(md.graphs.degree_of_protection(points, graph).values()),
-        "pairs": len(md.graphs.protected_pairs(points, graph)),
+        "pairs": len(protected_pairs(points, graph)),
         "hull": [hull.volume, np.sort(hull.vertices, axis=0)],
     }
 

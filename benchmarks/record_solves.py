@@ -32,6 +32,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
+from mechdesign.solve._solve import block_back_end
+
 # These variables are set before NumPy is imported, here and in the processes of the cases, so that sums have one order.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 ONE_THREAD["PYTHONHASHSEED"] = "0"
@@ -395,14 +398,12 @@ def _block_program(make: Callable[[], Any]) -> Any:
     """Return the block program of a problem without ties, zero distances or infinite costs."""
     import numpy as np
 
-    from mechdesign import solve as module
-
     cost, exponents, floors, worst = make()
     np.fill_diagonal(exponents, np.inf)
-    blocks = tuple(module.FloorBlock(minimum, error) for minimum, error in floors)
+    blocks = tuple(FloorBlock(minimum, error) for minimum, error in floors)
     if worst is not None:
-        return module.BlockProgram(0 * worst, exponents, blocks, module.WorstBlock(worst, np.arange(len(worst))))
-    return module.BlockProgram(cost, exponents, blocks)
+        return BlockProgram(0 * worst, exponents, blocks, WorstBlock(worst, np.arange(len(worst))))
+    return BlockProgram(cost, exponents, blocks)
 
 
 def _generated(
@@ -421,7 +422,7 @@ def _generated(
     if arrays is not None:
         extra["arrays"] = arrays
     options = solvers.Options(threads=threads, extra=extra, progress=trace)
-    found = solvers.block_back_end("block")(program, options, gap=gap)
+    found = block_back_end("block")(program, options, gap=gap)
     ratios = found.multipliers.ratios
     # With several threads, the order of the multipliers of priced columns depends on the order in which threads finish.
     order = np.lexsort((ratios.targets, ratios.sources, ratios.columns))

@@ -34,6 +34,7 @@ import numpy as np
 
 import mechdesign as md
 from mechdesign.measures._baselines import baselines
+from mechdesign.runs._families import FAMILIES, Family
 
 DOCS = Path(__file__).parent
 PROJECT = DOCS.parent
@@ -83,7 +84,7 @@ def solvers() -> Table:
     """Run peers on metric privacy with squared error; each gets its rows at once, and added where they are violated."""
     for name, floor in _PROBLEMS.items():
         make = functools.partial(squared, floor=bool(floor))
-        md.bench.FAMILIES[name] = md.bench.Family(name, f"squared error{floor}", {"epsilon": "1 per km"}, make)
+        FAMILIES[name] = Family(name, f"squared error{floor}", {"epsilon": "1 per km"}, make)
     folder, found = PROJECT / "build" / "bench" / "solvers", list[Any]()
     for rows, sizes, seeds, names in _RUNS:
         suite = md.bench.Suite("solvers", sizes, seeds, time_limit=400.0, memory=8.0)

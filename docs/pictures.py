@@ -19,6 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import mechdesign as md
+from mechdesign.graphs._constraints import excluded
 from mechdesign.report._design_figures import panels_figure
 from mechdesign.report._graph_figures import GraphMarks, draw_graph, draw_hull
 from mechdesign.report._style import WIDTH, headline, new_figure, put_legend, report_style
@@ -88,7 +89,7 @@ def policy() -> Figure:
     repaired = md.graphs.repair(city, kept)
     hulls = [md.graphs.sensitivity_hull(city, graph) for graph in (kept, repaired.graph)]
     shown = GraphMarks(
-        excluded=md.graphs.excluded(graph, members).tolist(),
+        excluded=excluded(graph, members).tolist(),
         alone=md.graphs.isolated(kept).tolist(),
         exposed=md.graphs.exposed(city, kept).tolist(),
         added=repaired.added,

@@ -200,7 +200,8 @@ MISSING = {
 @pytest.mark.slow
 def test_what_needs_another_package_names_the_line_that_installs_it(core, tmp_path) -> None:
     code = f"""
-from mechdesign.synthesis.formats import FORMATS, Exported
+from mechdesign.synthesis.formats import Exported
+from mechdesign.synthesis.formats._registry import FORMATS
 
 def export(name, design):
     return FORMATS[name].parts(Exported(design.problem, design.channel, design.certificate))

@@ -34,6 +34,8 @@ import mechdesign as md
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness import options, origin
+from mechdesign.tables._sensitivity._constrained import constraint_sensitivity
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 Database = tuple[int, ...]
 Pair = tuple[Database, Database]
@@ -169,7 +171,7 @@ def compare(case: Case, rng: np.random.Generator) -> Iterator[tuple[str, int, An
                 reading: int((np.abs(each @ matrix.T) ** norm).sum(axis=1).max(initial=0))
                 for reading, each in differences.items()
             }
-            yield name, norm, md.tables.sensitivity(case.policy, query, norm), largest
+            yield name, norm, sensitivity(case.policy, query, norm), largest
 
 
 def main() -> int:
@@ -186,7 +188,7 @@ def main() -> int:
         tally["policies", "null node" if case.nodes > case.policy.domain.size else "no null node"] += 1
         tally["policies", "overlapping counts" if overlap else f"{len(case.rows)} count(s), disjoint"] += 1
         tally["policies", f"{case.records} records"] += 1
-        moves = md.tables.constraint_sensitivity(case.policy).moves
+        moves = constraint_sensitivity(case.policy).moves
         enough = moves <= case.records and all(count is None for count in case.known)
         tally["policies", "no known count stated, and records enough for all moves"] += enough
         for name, norm, found, largest in compare(case, rng):

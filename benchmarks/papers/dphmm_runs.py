@@ -14,6 +14,7 @@ import networkx as nx
 import numpy as np
 
 import mechdesign as md
+from mechdesign.traces._composition import stage_level
 from papers.experiments import Experiment, Row
 from papers.traces import LOCATION_DATA, SAMPLED, Scene, means, measure, scene_of
 
@@ -71,7 +72,7 @@ def adversaries(folder: Path, *, data: list[str], steps: int, epsilon: float, sh
                     "policy": policy,
                     "step": step,
                     "members": len(stage.members),
-                    "level": md.traces.stage_level(stage),
+                    "level": stage_level(stage),
                     **{who: md.traces.adversarial_level(stage, belief) for who, belief in beliefs.items()},
                 }
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mechdesign as md
+from mechdesign.graphs._constraints import components
 from mechdesign.measures import _utility as metrics
 from papers.experiments import Experiment, Row
 from papers.traces import LOCATION_DATA, SAMPLED, means, measure, scene_of
@@ -46,7 +47,7 @@ def categories(folder: Path, domain: md.Domain) -> list[str]:
 def within_components(domain: md.Domain, graph: nx.Graph, epsilon: float) -> NDArray[np.float64]:
     """Return the matrix of P-PIM with outputs snapped to the nearest cell of the secret's own component."""
     matrix = np.zeros((domain.size, domain.size))
-    for component in md.graphs.components(graph):
+    for component in components(graph):
         mechanism = md.mechanisms.PlanarIsotropic(epsilon, domain, graph.subgraph(component))
         matrix[np.ix_(component, component)] = mechanism.channel(domain.points[component]).matrix
     return matrix
@@ -90,7 +91,7 @@ def single(folder: Path, *, side: int, epsilons: list[float], policies: list[str
                     "E_eu": metrics.euclidean_error(channel, prior, domain),
                     "E_r": metrics.mismatch_error(channel, prior, regions),
                     "E_poi": metrics.mismatch_error(channel, prior, labels),
-                    "largest": max(map(len, md.graphs.components(graph))),
+                    "largest": max(map(len, components(graph))),
                 }
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 import mechdesign as md
 from mechdesign.measures import _utility as metrics
+from mechdesign.traces._adversary import expected_error
 from papers.experiments import Row
 
 __all__ = ["LOCATION_DATA", "SAMPLED", "Measured", "Scene", "means", "measure", "scene_of"]
@@ -134,7 +135,7 @@ def measure(
             release = trace.step(state)
             spent = time.process_time() - clock
             error = metrics.distances(here.domain.points[[state]], release.coordinates[None])[0]
-            attack = md.traces.expected_error(release.posterior[None], distance)[0][0]
+            attack = expected_error(release.posterior[None], distance)[0][0]
             rows[-1].append((release.stage.degrees[state], error, attack, 1e3 * spent, len(release.stage.members)))
     degree, error, attack, spent, members = np.moveaxis(np.array(rows), 2, 0)
     return Measured(degree.astype(np.int64), error, attack, spent, members.astype(np.int64))

@@ -45,6 +45,7 @@ from mechdesign.report._style import ACCENT, INK, headline, in_report_style, new
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness import Facts, apart, options, shape, show, side_by_side
+from mechdesign.graphs._constraints import components
 from solvers.scenes import problem
 
 LOOKS = ((ACCENT, "-", "o"), ("#D55E00", "--", "^"))
@@ -180,7 +181,7 @@ def half_way(domain: md.Domain, graph: Any, prior: np.ndarray, error: np.ndarray
     free = md.design(md.graphs.problem(domain, graph=graph, epsilon=1, prior=prior, cost=error**2, isolated="hull"))
     joined = free.problem.requirements[-1].graph
     blocks = np.zeros(domain.size, dtype=np.int64)
-    for number, nodes in enumerate(md.graphs.components(joined)):
+    for number, nodes in enumerate(components(joined)):
         blocks[nodes] = number
     least = md.attack.optimal(free.channel, prior, error).distortion
     middle = (least + float(largest_distortion(prior, error, blocks))) / 2

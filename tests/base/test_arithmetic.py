@@ -16,6 +16,7 @@ from mechdesign.base._arithmetic import decimals, in_own_arithmetic, own_arithme
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exponential import SHIFT, exp_lower
 from mechdesign.errors import MetricWarning
+from mechdesign.mechanisms._discrete import DiscreteGaussian
 from mechdesign.mechanisms._sampling import exp_minus
 from mechdesign.model._words import format_bound
 from mechdesign.traces._hmm import forward, smooth
@@ -65,7 +66,7 @@ CASES = {
     "exponential rule": lambda: md.mechanisms.Exponential(30.0, DISTANCE).matrix().sum(),
     "geometric rule": lambda: md.mechanisms.Geometric(8.0, 200).matrix().sum(),
     "audit": lambda: md.audit(md.mechanisms.Exponential(2.0, DISTANCE).matrix(), distance=DISTANCE).epsilon,
-    "spread of noise": lambda: md.mechanisms.DiscreteGaussian(0.05).variance,
+    "spread of noise": lambda: DiscreteGaussian(0.05).variance,
     "picture": lambda: md.figures.graph(LINE, [[0, 1]]).get_figwidth(),
     "leakage": lambda: md.leakage.temporal([0.1] * 3, [[0.9, 0.1], [0.2, 0.8]], None).sum(),
     "budget": lambda: md.leakage.constant_budget(1.0, [[0.9, 0.1], [0.2, 0.8]]),

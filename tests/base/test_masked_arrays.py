@@ -14,8 +14,11 @@ import mechdesign as md
 from mechdesign import tables as blowfish
 from mechdesign.base._check import require_unmasked
 from mechdesign.errors import InputError
+from mechdesign.graphs._constraints import delta_set, membership
+from mechdesign.graphs._exposure import hull_between, hulls_between
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 masked = np.ma.masked
 weights = np.ma.array([0.5, 0.25, 0.25], mask=[0, 1, 0])
@@ -69,18 +72,18 @@ TAKEN: dict[str, tuple[str, Callable[[], object]]] = {
     "numbers of values": ("data", lambda: histogram(numbers)),
     "structured": ("data['a']", lambda: histogram(np.ma.array([(0,)], dtype=[("a", int)], mask=[(1,)]))),
     "queries": ("queries", lambda: blowfish.Linear(numbers).release({"a": [0, 1]}, policy, epsilon=1.0)),
-    "query": ("query", lambda: blowfish.sensitivity(policy, numbers)),
+    "query": ("query", lambda: sensitivity(policy, numbers)),
     "values of a domain": ("domain['a']", lambda: Domain({"a": numbers})),
     "blocks": ("labels", lambda: Policy.partition(Domain({"a": range(3)}), numbers)),
     "known counts": ("counts", lambda: policy.check_counts(numbers)),
     "edges": ("edges", lambda: md.graphs.from_edges(3, np.ma.array([[0, 1]]))),
     "support": ("support", lambda: md.graphs.constrain(md.graphs.complete(3), numbers)),
-    "places of hulls": ("places", lambda: md.graphs.hulls_between(square, md.graphs.complete(3))),
-    "places of a hull": ("places", lambda: md.graphs.hull_between(square, md.graphs.complete(3))),
-    "components": ("parts", lambda: md.graphs.membership([numbers], 3)),
+    "places of hulls": ("places", lambda: hulls_between(square, md.graphs.complete(3))),
+    "places of a hull": ("places", lambda: hull_between(square, md.graphs.complete(3))),
+    "components": ("parts", lambda: membership([numbers], 3)),
     "correlation of a user": ("backward", lambda: md.leakage.User(backward=square)),
     "budgets of a user": ("epsilons", lambda: md.leakage.User(epsilons=weights)),
-    "delta": ("prior", lambda: md.graphs.delta_set(weights, 0.1)),
+    "delta": ("prior", lambda: delta_set(weights, 0.1)),
     "latitude": ("latitude", lambda: md.data.Trajectory("a", weights, [0.0, 0.0, 0.0])),
     "time": ("time", lambda: md.data.Trajectory("a", [0.0], [0.0], np.ma.array(np.array(["2020"], "M8[s]")))),
 }

@@ -20,6 +20,7 @@ from mechdesign.base._atomic import make_hidden_name, replace_files, write_file
 from mechdesign.base._files import find_output, write_output
 from mechdesign.base._locks import file_of
 from mechdesign.cli import exit_code
+from mechdesign.data.budgets import read_budgets
 from mechdesign.errors import ClosedPipeError, ExportError, InputError
 from mechdesign.traces._published import load_published
 
@@ -99,7 +100,7 @@ def test_a_link_to_a_file_that_is_to_be_made_is_followed():
     assert Path("link.csv").is_symlink()
     Path("b.csv").symlink_to("budgets.csv")
     md.leakage.write_budgets("b.csv", [0.5, 0.25])
-    assert md.leakage.read_budgets("budgets.csv").tolist() == [0.5, 0.25]
+    assert read_budgets("budgets.csv").tolist() == [0.5, 0.25]
 
 
 def test_a_file_with_another_name_a_folder_and_a_loop_are_refused_before_anything_is_computed(original):

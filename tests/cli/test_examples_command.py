@@ -10,6 +10,7 @@ from cli_examples import assert_wrong_usage, run, well
 
 import mechdesign as md
 from mechdesign import specification as spec
+from mechdesign.specification._grammar import schema
 from mechdesign.specification.examples import EXAMPLES, find
 
 
@@ -23,7 +24,7 @@ def test_examples_are_listed_and_printed_with_their_comments() -> None:
         assert printed == run("examples", example.file).stdout == example.text
         # How to run it stands in it, but in a matrix, which holds names and numbers only.
         assert example.name == "traffic" or f"mechdesign {example.commands[0]}" in printed
-    assert json.loads(well("info", "--schema").stdout) == spec.schema()
+    assert json.loads(well("info", "--schema").stdout) == schema()
 
 
 @pytest.mark.parametrize("name", [each.name for each in EXAMPLES if "design" in each.commands])

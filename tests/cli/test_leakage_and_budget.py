@@ -14,6 +14,8 @@ from cli_examples import assert_wrong_usage, flat, well, write
 import mechdesign as md
 from mechdesign import leakage
 from mechdesign.cli._console import at_most
+from mechdesign.data.budgets import read_budgets
+from mechdesign.leakage._recursion import windows
 from mechdesign.leakage.accounting import begin_ledger
 
 # The formulas hold for any two matrices, also for those that no chain has.
@@ -46,7 +48,7 @@ def test_the_table_rounds_up_what_the_library_finds() -> None:
     assert total[4] <= float(lines[5].split()[-1]) <= total[4] * 1.001
     for name, value in {
         "each release without an end": at_most(leakage.supremum(0.1, MILD, OTHER)),
-        "largest of a window": at_most(leakage.windows([0.1] * 10, 3, MILD, OTHER).max()),
+        "largest of a window": at_most(windows([0.1] * 10, 3, MILD, OTHER).max()),
         "all releases together": "1",
     }.items():
         assert re.search(rf"\n{name} +{value}\n", facts), name
@@ -92,7 +94,7 @@ def test_budgets_there_and_back() -> None:
     shown = well(*line, "--steps", "30", "-o", "b.csv").stdout
     assert re.search(r"1 to 28, each +0\.2038", shown)
     assert "0.2038, for any number of releases" in well(*line).stdout
-    assert leakage.read_budgets("b.csv").tolist() == leakage.allocate_budget(1.0, 30, MILD, OTHER).tolist()
+    assert read_budgets("b.csv").tolist() == leakage.allocate_budget(1.0, 30, MILD, OTHER).tolist()
     back = well("leakage", "--backward", "B.csv", "--forward", "S.npz", "--budgets", "b.csv").stdout
     assert re.search(r"largest of one release +1\n", back)
 

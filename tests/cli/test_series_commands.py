@@ -14,6 +14,7 @@ import pytest
 from cli_examples import assert_wrong_usage, flat, run, well
 
 import mechdesign as md
+from mechdesign.data.matrices import read_matrix
 from mechdesign.leakage.accounting import begin_ledger
 from mechdesign.specification._table_specification import people_of
 
@@ -58,8 +59,8 @@ def test_a_chain_of_monthly_files_is_that_of_one_file_with_a_column() -> None:
     for noted, count in re.findall(r"([0-9.]+) at (?:every step, without|each of (12) steps)", said):
         md.Ledger().add_series(
             alpha=1,
-            backward=md.data.read_matrix("one/backward.csv", header=False, index=False),
-            forward=md.data.read_matrix("one/forward.csv", header=False, index=False),
+            backward=read_matrix("one/backward.csv", header=False, index=False),
+            forward=read_matrix("one/forward.csv", header=False, index=False),
             plan=[Fraction(noted)] * int(count or 2000),
             history="others",
         )

@@ -11,6 +11,7 @@ from cli_examples import assert_wrong_usage, run, well, write
 from sweep_examples import text
 
 import mechdesign as md
+from mechdesign.data.budgets import read_budgets
 from mechdesign.runs import sweep as module
 
 RESPONSE = """
@@ -62,7 +63,7 @@ def test_points_of_another_host_are_named_with_the_remedy(lists: str) -> None:
 def test_from_a_target_to_channels_that_keep_it() -> None:
     write("0.8,0.2\n0.2,0.8\n", "B.csv")
     well("budget", "--alpha", 1, "--steps", 5, "--backward", "B.csv", "-o", "budgets.csv")
-    budgets = md.leakage.read_budgets("budgets.csv").tolist()
+    budgets = read_budgets("budgets.csv").tolist()
     write(RESPONSE + f'[sweep]\n"privacy.0.epsilon" = {sorted(set(budgets))}\n')
     well("sweep", "s.toml", "-o", "out", "--jobs", 1)
     rows = csv.DictReader(Path("out/results.csv").read_text().splitlines())

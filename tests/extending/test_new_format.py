@@ -9,8 +9,9 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import InputError, MissingDependencyError
-from mechdesign.synthesis.formats import FORMATS, Exported, Format, format_of, register
+from mechdesign.synthesis.formats import Exported, Format, register
 from mechdesign.synthesis.formats import _registry as registry
+from mechdesign.synthesis.formats._registry import FORMATS, format_of
 
 # --8<-- [start:format]
 

@@ -18,6 +18,8 @@ import mechdesign as md
 from mechdesign import graphs
 from mechdesign.errors import InputError, InputWarning
 from mechdesign.graphs._builders import check_graph, edge_array
+from mechdesign.graphs._constraints import components, delta_set, disconnected, excluded, hop_distance
+from mechdesign.graphs._exposure import component_hulls
 from mechdesign.measures import _utility as metrics
 
 
@@ -157,21 +159,21 @@ def test_constrained_graph_of_the_papers() -> None:
     left = graphs.constrain(POLICY, support)
     assert list(left) == support
     assert edges(left) == {(1, 2)}
-    assert graphs.excluded(POLICY, support).tolist() == states(1, 4, 6)
-    assert graphs.disconnected(POLICY, support).tolist() == states(5)
+    assert excluded(POLICY, support).tolist() == states(1, 4, 6)
+    assert disconnected(POLICY, support).tolist() == states(5)
     # s1 never had a neighbour: alone, but not disconnected.
-    assert graphs.disconnected(POLICY, states(1, 2, 3)).size == 0
+    assert disconnected(POLICY, states(1, 2, 3)).size == 0
     assert graphs.isolated(graphs.constrain(POLICY, states(1, 2, 3))).tolist() == states(1)
     assert edges(graphs.constrain(left, support[::-1])) == edges(left)
     assert POLICY.number_of_nodes() == 6, "what is constrained is a copy"
 
 
 def test_components_and_hops() -> None:
-    assert [part.tolist() for part in graphs.components(POLICY)] == [[0], [1, 2], [3, 4, 5]]
+    assert [part.tolist() for part in components(POLICY)] == [[0], [1, 2], [3, 4, 5]]
     line = graphs.constrain(graphs.line(6), [5, 0, 1, 3, 4])
-    assert graphs.hop_distance(line, 3, 5) == 2
-    assert graphs.hop_distance(line, 1, 3) == math.inf
-    assert graphs.hop_distance(line, 1) == {0: 1, 1: 0, 3: math.inf, 4: math.inf, 5: math.inf}
+    assert hop_distance(line, 3, 5) == 2
+    assert hop_distance(line, 1, 3) == math.inf
+    assert hop_distance(line, 1) == {0: 1, 1: 0, 3: math.inf, 4: math.inf, 5: math.inf}
 
 
 def test_hops_of_the_eight_neighbour_graph_bound_distances_from_below() -> None:
@@ -181,7 +183,7 @@ def test_hops_of_the_eight_neighbour_graph_bound_distances_from_below() -> None:
     hops = md.distances.shortest_path(graph)
     assert (hops <= md.distances.euclidean(domain)).all()
     assert (hops == md.distances.chebyshev(domain)).all()
-    assert graphs.hop_distance(graph, 0, 9) == 3
+    assert hop_distance(graph, 0, 9) == 3
     assert md.distances.euclidean(domain)[0, 9] == math.nextafter(math.sqrt(10), 0) or math.isclose(
         md.distances.euclidean(domain)[0, 9], math.sqrt(10)
     )
@@ -198,31 +200,31 @@ def test_theorem_3_1_a_graph_private_channel_is_geo_indistinguishable() -> None:
 
 def test_theorem_3_2_a_complete_graph_on_the_delta_set_is_delta_location_set_privacy() -> None:
     prior = [0.5, 0.05, 0.3, 0.15]
-    chosen = graphs.delta_set(prior, 0.1)
-    hops = [graphs.hop_distance(graphs.constrain(graphs.complete(4), chosen), int(i)) for i in chosen]
+    chosen = delta_set(prior, 0.1)
+    hops = [hop_distance(graphs.constrain(graphs.complete(4), chosen), int(i)) for i in chosen]
     assert chosen.tolist() == [0, 2, 3]
     assert all(set(row.values()) == {0, 1} for row in hops)
 
 
 @pytest.mark.filterwarnings("ignore:delta is")
 def test_delta_set_on_a_tie_takes_the_lower_index() -> None:
-    assert graphs.delta_set([0.25] * 4, 0.5).tolist() == [0, 1]
-    assert graphs.delta_set([0.25] * 4, "0.5000001").tolist() == [0, 1]
-    assert graphs.delta_set([0.25] * 4, "0.4999999").tolist() == [0, 1, 2]
-    assert graphs.delta_set([0.25, 0.5, 0.25], 0.25).tolist() == [0, 1]
-    assert graphs.delta_set(md.Prior([0.0, 1e-300, 1.0, 0.0]), 0).tolist() == [1, 2]
+    assert delta_set([0.25] * 4, 0.5).tolist() == [0, 1]
+    assert delta_set([0.25] * 4, "0.5000001").tolist() == [0, 1]
+    assert delta_set([0.25] * 4, "0.4999999").tolist() == [0, 1, 2]
+    assert delta_set([0.25, 0.5, 0.25], 0.25).tolist() == [0, 1]
+    assert delta_set(md.Prior([0.0, 1e-300, 1.0, 0.0]), 0).tolist() == [1, 2]
 
 
 def test_delta_set_decides_exactly() -> None:
     # Added up in floats the first nine give 0.8999999999999999; exactly, ten equal shares are ten equal shares.
-    assert graphs.delta_set([0.1] * 10, 0.1).tolist() == list(range(9))
-    assert graphs.delta_set([0.1] * 10, 0.2).tolist() == list(range(8))
+    assert delta_set([0.1] * 10, 0.1).tolist() == list(range(9))
+    assert delta_set([0.1] * 10, 0.2).tolist() == list(range(8))
     # The float64s next to 0.6 and 0.2 are together a little less than 4/5 of the sum of all.
-    assert graphs.delta_set([0.2, 0.6, 0.2], 0.2).tolist() == [0, 1, 2]
+    assert delta_set([0.2, 0.6, 0.2], 0.2).tolist() == [0, 1, 2]
     # A probability too small to be seen beside the others still counts.
-    assert graphs.delta_set([1.0, 1e-200], 0).tolist() == [0, 1]
-    assert graphs.delta_set([1.0, 1e-200], "1e-200").tolist() in ([0], [0, 1])
-    assert graphs.delta_set([1.0, 1e-200], "1.1e-200").tolist() == [0]
+    assert delta_set([1.0, 1e-200], 0).tolist() == [0, 1]
+    assert delta_set([1.0, 1e-200], "1e-200").tolist() in ([0], [0, 1])
+    assert delta_set([1.0, 1e-200], "1.1e-200").tolist() == [0]
 
 
 @pytest.mark.filterwarnings("ignore:delta is")
@@ -231,7 +233,7 @@ def test_delta_set_decides_exactly() -> None:
 def test_delta_set_is_smallest(counts: list[int], delta: Fraction) -> None:
     prior = md.Prior.from_counts(counts)
     values = [Fraction(value) for value in prior.probabilities.tolist()]
-    found = graphs.delta_set(prior, delta)
+    found = delta_set(prior, delta)
     enough = (1 - delta) * sum(values)
     assert sum(values[i] for i in found) >= enough
     smaller = itertools.combinations(values, len(found) - 1)
@@ -295,10 +297,10 @@ def test_wrong_input_is_refused() -> None:
             lambda support=support: graphs.constrain(POLICY, support)
             for support in ([], [0, 6], [True] * 6, "s1", [0, [1, 2]], {0, "s2"})
         ],
-        "delta": [lambda delta=delta: graphs.delta_set([0.5, 0.5], delta) for delta in (1, -0.1, math.nan)],
-        "prior": [lambda: graphs.delta_set([0.0, 0.0], 0.1)],
-        "i": [lambda: graphs.hop_distance(POLICY, 6)],
-        "j": [lambda: graphs.hop_distance(POLICY, 0, 17)],
+        "delta": [lambda delta=delta: delta_set([0.5, 0.5], delta) for delta in (1, -0.1, math.nan)],
+        "prior": [lambda: delta_set([0.0, 0.0], 0.1)],
+        "i": [lambda: hop_distance(POLICY, 6)],
+        "j": [lambda: hop_distance(POLICY, 0, 17)],
         "distance": [
             lambda distance=distance: graphs.threshold(distance=distance, radius=1)
             for distance in (np.ones((2, 3)), [[0.0, -1.0], [1.0, 0.0]], [[0.0, np.nan], [1.0, 0.0]], grid, "far", [[]])
@@ -328,7 +330,7 @@ def test_every_function_refuses_what_is_no_policy_graph() -> None:
     ):
         with pytest.raises(InputError, match=says):
             check_graph(graph, 5)
-        for function in (graphs.sensitivity_hull, graphs.component_hulls, graphs.exposed, graphs.repair):
+        for function in (graphs.sensitivity_hull, component_hulls, graphs.exposed, graphs.repair):
             with pytest.raises(InputError, match=says):
                 function(points, graph)
     check_graph(nx.Graph([(np.int64(0), np.int64(4))]), 5)

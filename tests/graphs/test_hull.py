@@ -14,6 +14,8 @@ from scipy import spatial, stats
 import mechdesign as md
 from mechdesign import graphs
 from mechdesign.errors import InputError
+from mechdesign.graphs._constraints import components
+from mechdesign.graphs._exposure import component_hulls
 from mechdesign.graphs._geometry._hull import TOLERANCE, simplex_volumes
 
 SensitivityHull = graphs.SensitivityHull
@@ -235,14 +237,14 @@ def test_coincident_points() -> None:
 def test_component_hulls() -> None:
     domain = md.Domain.grid(6, 3, 6.0, 3.0)
     graph = graphs.constrain(graphs.blocks(domain, 3), [0, 1, 6, 3, 4, 9, 17, 2])
-    parts, hulls = graphs.components(graph), graphs.component_hulls(domain, graph)
+    parts, hulls = components(graph), component_hulls(domain, graph)
     assert [part.tolist() for part in parts] == [[0, 1, 2, 6], [3, 4, 9, 17]]
     for part, hull in zip(parts, hulls, strict=True):
         alone = graphs.sensitivity_hull(domain, graphs.constrain(graph, part))
         np.testing.assert_array_equal(hull.vertices, alone.vertices)
-    whole = graphs.component_hulls(domain, graphs.blocks(domain, 3))
+    whole = component_hulls(domain, graphs.blocks(domain, 3))
     assert whole[0] is whole[1], "the same differences, the same hull"
-    bare = graphs.component_hulls(domain, graphs.from_edges(18, []))
+    bare = component_hulls(domain, graphs.from_edges(18, []))
     assert len(bare) == 18
     assert {hull.dimension for hull in bare} == {0}
 

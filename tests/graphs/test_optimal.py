@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.certify._certificate import certify
 from mechdesign.errors import CertificateError, InfeasibleError, InputError, RevealedWarning
+from mechdesign.graphs._constraints import components
 from mechdesign.model._problem import largest_distortion
 
 
@@ -108,11 +109,11 @@ def test_no_mechanism_of_the_papers_is_cheaper(policy):
     assert own.certificate.relative_gap <= 1e-6
     # More answers are permitted on the map, and the component's bound is none for the map.
     assert best.certificate.lower_bound <= own.certificate.expected_cost
-    component = {node: number for number, nodes in enumerate(md.graphs.components(graph)) for node in nodes.tolist()}
+    component = {node: number for number, nodes in enumerate(components(graph)) for node in nodes.tolist()}
     labels = np.array([component[node] for node in range(domain.size)])
     assert (own.channel.numerators[labels[:, None] != labels] == 0).all()
     # Snapped to its own component's cells, noise still keeps the policy.
-    for nodes in md.graphs.components(graph):
+    for nodes in components(graph):
         if len(nodes) > 1:
             part = md.graphs.constrain(graph, nodes)
             snapped = md.mechanisms.PlanarIsotropic(epsilon, domain, part).channel(domain.points[nodes])
@@ -146,7 +147,7 @@ def test_equal_blocks_are_solved_once():
     each = md.design(md.graphs.problem(domain, graph=md.graphs.blocks(domain, 3), epsilon=1, prior=prior))
     assert each.certificate.provenance["programs"] == 12
     alone = 0.0
-    for nodes in md.graphs.components(md.graphs.blocks(domain, 3)):
+    for nodes in components(md.graphs.blocks(domain, 3)):
         share = prior[nodes].sum()
         one = md.design(
             md.graphs.problem(domain.points[nodes], graph=md.graphs.complete(9), epsilon=1, prior=prior[nodes] / share)

@@ -14,6 +14,7 @@ from policy_examples import ANSWERS, norm_by_program, states, under
 import mechdesign as md
 from mechdesign import graphs
 from mechdesign.errors import InputError
+from mechdesign.graphs._exposure import hull_level, protectable, protected_pairs
 
 
 def test_figure_9a_and_pglp_figure_11_disconnected_but_not_exposed() -> None:
@@ -23,15 +24,15 @@ def test_figure_9a_and_pglp_figure_11_disconnected_but_not_exposed() -> None:
     assert graphs.degree_of_protection(ANSWERS, graph, s2) == 3
     assert graphs.degree_of_protection(ANSWERS, graph) == {s2: 3, s4: 4, s5: 4, s6: 3}
     assert graphs.exposed(ANSWERS, graph).size == 0
-    assert graphs.protectable(ANSWERS, graph)
-    assert graphs.protected_pairs(ANSWERS, graph).tolist() == [[s2, s4], [s2, s5], [s4, s5], [s4, s6], [s5, s6]]
+    assert protectable(ANSWERS, graph)
+    assert protected_pairs(ANSWERS, graph).tolist() == [[s2, s4], [s2, s5], [s4, s5], [s4, s6], [s5, s6]]
 
 
 def test_with_the_hull_of_its_component_the_same_node_is_exposed() -> None:
     graph = under(2, 4, 5, 6)
     assert graphs.exposed(ANSWERS, graph, hull="component").tolist() == states(2)
     assert graphs.degree_of_protection(ANSWERS, graph, 1, hull="component") == 1
-    assert not graphs.protectable(ANSWERS, graph, hull="component")
+    assert not protectable(ANSWERS, graph, hull="component")
 
 
 def test_example_5_2_and_pglp_figure_3_s5_is_exposed() -> None:
@@ -39,7 +40,7 @@ def test_example_5_2_and_pglp_figure_3_s5_is_exposed() -> None:
     for hull in ("graph", "component", graphs.SensitivityHull.of(2 * np.eye(2))):
         assert graphs.exposed(ANSWERS, graph, hull=hull).tolist() == states(5)
     # With Laplace noise of sensitivity 3 it would not be: 3/2 becomes 1.
-    assert graphs.protectable(ANSWERS, graph, hull=graphs.SensitivityHull.of(3 * np.eye(2)))
+    assert protectable(ANSWERS, graph, hull=graphs.SensitivityHull.of(3 * np.eye(2)))
 
 
 def test_figure_9b_and_pglp_figure_4a_s3_is_exposed() -> None:
@@ -48,7 +49,7 @@ def test_figure_9b_and_pglp_figure_4a_s3_is_exposed() -> None:
 
 
 def test_a_complete_graph_is_protectable_and_a_single_node_is_not() -> None:
-    assert graphs.protectable(ANSWERS, graphs.complete(6))
+    assert protectable(ANSWERS, graphs.complete(6))
     assert set(graphs.degree_of_protection(ANSWERS, graphs.complete(6)).values()) == {6}
     assert graphs.exposed(ANSWERS, under(4)).tolist() == states(4)
     assert graphs.exposed([[1.0]], graphs.complete(1)).tolist() == [0]
@@ -115,19 +116,19 @@ def test_exposure_pairs_and_levels_against_linear_programs(seed: int, d: int) ->
             for i, j in itertools.combinations(sorted(kept), 2)
             if equal(body[i], body[j]) and norm(body[i], between(i, j)) <= 1 + 1e-9
         ]
-        assert graphs.protected_pairs(domain, kept, hull=hull).tolist() == pairs
+        assert protected_pairs(domain, kept, hull=hull).tolist() == pairs
         expected = {i: 1 + sum(i in pair for pair in pairs) for i in sorted(kept)}
         assert graphs.degree_of_protection(domain, kept, hull=hull) == expected
         assert {i: graphs.degree_of_protection(domain, kept, i, hull=hull) for i in expected} == expected
         assert graphs.exposed(domain, kept, hull=hull).tolist() == [i for i, count in expected.items() if count == 1]
     level = max((norm(whole[i], between(i, j)) for i, j in itertools.combinations(sorted(kept), 2)), default=0.0)
     K = graphs.sensitivity_hull(domain, kept)
-    assert graphs.hull_level(domain, K, "0.5", support=sorted(kept)) == pytest.approx(0.5 * level, rel=1e-9)
+    assert hull_level(domain, K, "0.5", support=sorted(kept)) == pytest.approx(0.5 * level, rel=1e-9)
 
 
 def test_the_pairs_that_a_hull_protects_make_an_equal_policy() -> None:
     graph = under(2, 4, 5, 6)
-    more = graphs.union(graph, graphs.from_edges(6, graphs.protected_pairs(ANSWERS, graph)))
+    more = graphs.union(graph, graphs.from_edges(6, protected_pairs(ANSWERS, graph)))
     K, L = (graphs.sensitivity_hull(ANSWERS, one) for one in (graph, more))
     np.testing.assert_array_equal(K.vertices, L.vertices)
 
@@ -141,7 +142,7 @@ def test_wrong_input_is_refused() -> None:
         lambda: graphs.exposed(ANSWERS, under(2, 3), hull="whole"),
         lambda: graphs.exposed(ANSWERS, under(2, 3), hull=graphs.SensitivityHull.of([[1.0]])),
         lambda: graphs.exposed(np.full((6, 2), np.nan), under(2, 3)),
-        lambda: graphs.protectable(md.Domain.from_labels("abcdef"), under(2, 3)),
+        lambda: protectable(md.Domain.from_labels("abcdef"), under(2, 3)),
     ):
         with pytest.raises(InputError):
             build()

@@ -14,6 +14,8 @@ from scipy import spatial
 import mechdesign as md
 from mechdesign import graphs
 from mechdesign.errors import InputError
+from mechdesign.graphs._constraints import components
+from mechdesign.graphs._exposure import component_hulls, protectable
 from mechdesign.graphs._repairs import LARGEST_SEARCH
 
 METHODS = ("area", "nearest", "exhaustive")
@@ -182,10 +184,10 @@ def least_by_enumeration(points: np.ndarray, graph: nx.Graph, hull: str) -> tupl
         for chosen in itertools.combinations(missing, count):
             larger = nx.Graph(graph)
             larger.add_edges_from(chosen)
-            if not graphs.protectable(points, larger, hull=hull):
+            if not protectable(points, larger, hull=hull):
                 continue
-            parts = graphs.components(larger)
-            hulls = graphs.component_hulls(points, larger)
+            parts = components(larger)
+            hulls = component_hulls(points, larger)
             if hull == "graph":
                 parts, hulls = [np.array(nodes)], [graphs.sensitivity_hull(points, larger)]
             total = [0.0] * (d + 1)
@@ -205,7 +207,7 @@ def test_exhaustive_search_against_all_graphs(hull: str) -> None:
         found = graphs.repair(points, graph, "exhaustive", hull=hull)
         parts, hulls = [range(4)], [found.hull_after]
         if hull == "component":
-            parts, hulls = graphs.components(found.graph), graphs.component_hulls(points, found.graph)
+            parts, hulls = components(found.graph), component_hulls(points, found.graph)
         total = [0.0] * 3
         for part, body in zip(parts, hulls, strict=True):
             total[2 - body.dimension] += len(part) * body.volume
@@ -223,7 +225,7 @@ def test_every_repair_protects_all_and_keeps_what_was_asked(seed: int, d: int, h
     exposed = graphs.exposed(points, graph, hull=hull).tolist()
     results = {method: graphs.repair(points, graph, method, hull=hull) for method in METHODS}
     for found in results.values():
-        assert graphs.protectable(points, found.graph, hull=hull)
+        assert protectable(points, found.graph, hull=hull)
         assert {*map(frozenset, graph.edges()), *map(frozenset, found.added)} == {*map(frozenset, found.graph.edges())}
         assert sorted(found.order) == exposed or (hull == "component" and set(found.order) > set(exposed))
         assert all(i != j and not graph.has_edge(i, j) for i, j in found.added)
@@ -293,7 +295,7 @@ def test_a_large_map_is_repaired_quickly() -> None:
     graph = graphs.constrain(graphs.blocks(domain, 5), support)
     for hull in ("graph", "component"):
         for method in ("area", "nearest"):
-            assert graphs.protectable(domain, graphs.repair(domain, graph, method, hull=hull).graph, hull=hull)
+            assert protectable(domain, graphs.repair(domain, graph, method, hull=hull).graph, hull=hull)
 
 
 def test_wrong_input_is_refused() -> None:
@@ -337,7 +339,7 @@ def test_an_exhaustive_search_is_refused_just_above_its_bound() -> None:
     points[98:] = [[50.0, 0.0], [0.0, 70.0], [90.0, 90.0]]
     two = graphs.repair(points, graphs.from_edges(101, [*joined, (97, 98)]), "exhaustive")
     assert LARGEST_SEARCH == 100**2
-    assert graphs.protectable(points, two.graph)
+    assert protectable(points, two.graph)
     with pytest.raises(InputError, match="costly"):
         graphs.repair(points, graphs.from_edges(101, joined), "exhaustive")
     # A number of graphs too long to be printed.

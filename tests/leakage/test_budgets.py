@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from refusals import Mistake, assert_refused
 
 from mechdesign import leakage
+from mechdesign.data.budgets import read_budgets
 from mechdesign.errors import BudgetWarning, ExportError, InputError
 from mechdesign.leakage._correlations import Candidates, Varying
 from mechdesign.model._markov import smooth
@@ -112,7 +113,7 @@ def test_budget_files(tmp_path: Path) -> None:
     path = tmp_path / "budgets.csv"
     budgets = leakage.allocate_budget(1.0, 5, MILD, OTHER)
     leakage.write_budgets(path, budgets)
-    assert leakage.read_budgets(path).tolist() == budgets.tolist()
+    assert read_budgets(path).tolist() == budgets.tolist()
     assert [entry.name for entry in tmp_path.iterdir()] == ["budgets.csv"]
     with pytest.raises(ExportError, match="could not be written"):
         leakage.write_budgets(tmp_path / "no" / "b.csv", budgets)
@@ -138,7 +139,7 @@ def test_damaged_budget_files(tmp_path: Path) -> None:
         path = tmp_path / f"{place}.csv"
         path.write_text(text)
         where = f"{path}, {line}" if line else str(path)
-        rows.append(Mistake(text, lambda path=path: leakage.read_budgets(path), where, says, InputError))
+        rows.append(Mistake(text, lambda path=path: read_budgets(path), where, says, InputError))
     missing = tmp_path / "none.csv"
-    rows.append(Mistake("missing", lambda: leakage.read_budgets(missing), str(missing), "cannot be opened"))
+    rows.append(Mistake("missing", lambda: read_budgets(missing), str(missing), "cannot be opened"))
     assert_refused(rows)

@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign import leakage
 from mechdesign.leakage._best_budgets import best_budgets
 from mechdesign.leakage._budget_program import CostCurve
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._loss_by_programs import _polish
+from mechdesign.leakage._recursion import windows
 
 LOSS = LossFunction([[0.8, 0.2], [0.3, 0.7]])
 STAIRS = (np.array([0.0, 0.5, 1.0, 1.5, 2.0]), np.array([3.0, 2.0, 2.0, 0.5, 0.5]))
@@ -40,14 +40,14 @@ def test_no_budgets_on_a_grid_are_cheaper(window: int, before: object, after: ob
     alpha, axis = 1.0, np.linspace(0, 1, 16)
     curves = [(axis, np.exp(-k * axis) * scale) for k, scale in ((1.0, 1.0), (3.0, 2.0), (2.0, 1.0))]
     found = best_budgets(alpha, curves, before, after, window=window, tolerance=0.05)
-    assert leakage.windows(found.epsilons, window, before, after).max() <= alpha * (1 + 1e-12)
+    assert windows(found.epsilons, window, before, after).max() <= alpha * (1 + 1e-12)
     assert found.cost == pytest.approx(sum(np.interp(e, *c) for e, c in zip(found.epsilons, curves, strict=True)))
     assert found.lower_bound <= found.cost
     assert found.cost <= found.lower_bound * 1.1
     best = math.inf
     for chosen in itertools.product(axis.tolist(), repeat=3):
         cost = sum(float(np.interp(e, *curve)) for e, curve in zip(chosen, curves, strict=True))
-        if cost < best and leakage.windows(chosen, window, before, after).max() <= alpha:
+        if cost < best and windows(chosen, window, before, after).max() <= alpha:
             best = cost
     assert found.lower_bound <= best * (1 + 1e-9)
     assert found.cost <= best * 1.05

@@ -15,6 +15,7 @@ from mechdesign.leakage._best_budgets import best_budgets
 from mechdesign.leakage._budget_program import Program, StateGrid, as_curves, solve
 from mechdesign.leakage._correlations import Varying
 from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._recursion import windows
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")]
 
@@ -47,7 +48,7 @@ def cheapest(alpha: float, curves: list, before: object, after: object, window: 
     totals = sum(np.ix_(*each))
     for place in np.argsort(totals, axis=None, kind="stable").tolist():
         budgets = axis[list(np.unravel_index(place, totals.shape))]
-        if leakage.windows(budgets, window, before, after).max() <= alpha * (1 + 1e-12):
+        if windows(budgets, window, before, after).max() <= alpha * (1 + 1e-12):
             return float(totals.flat[place])
     return math.inf
 
@@ -58,7 +59,7 @@ def test_brute_force(seed: int) -> None:
     alpha, curves, before, after = random_case(rng, 4)
     window = int(rng.integers(1, min(len(curves), 3) + 1))
     best = best_budgets(alpha, curves, before, after, window=window, tolerance=0.05)
-    assert leakage.windows(best.epsilons, window, before, after).max() <= alpha
+    assert windows(best.epsilons, window, before, after).max() <= alpha
     assert best.cost == pytest.approx(sum(np.interp(e, *c) for e, c in zip(best.epsilons, curves, strict=True)))
     tried = cheapest(alpha, curves, before, after, window, {1: 200, 2: 40, 3: 14, 4: 8}[len(curves)])
     assert best.lower_bound <= tried * (1 + 1e-12)
@@ -154,8 +155,8 @@ def test_identity_shares_alpha_like_a_sum() -> None:
 def test_windows(width: int) -> None:
     loss = LossFunction(MILD)
     best = best_budgets(1.0, [FALLING] * 8, loss, loss, window=width, tolerance=0.05 if width <= 3 else 0.9)
-    assert leakage.windows(best.epsilons, width, loss, loss).max() <= 1.0
-    assert leakage.windows(best.epsilons, width, loss, loss).max() >= 0.99
+    assert windows(best.epsilons, width, loss, loss).max() <= 1.0
+    assert windows(best.epsilons, width, loss, loss).max() >= 0.99
     assert best.allocated is None
     if width <= 3:
         assert best.gap <= 0.05

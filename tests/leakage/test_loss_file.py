@@ -14,7 +14,7 @@ from refusals import Mistake, assert_refused
 
 from mechdesign.errors import InputError, MechdesignError, StateError
 from mechdesign.leakage import LossFunction, OpenChain
-from mechdesign.model import MarkovChain
+from mechdesign.model._markov import MarkovChain
 
 P = np.array([[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
 CASES: dict[str, Any] = {

@@ -15,7 +15,7 @@ from leakage_brute import best_of, close, subset_points
 from mechdesign import leakage
 from mechdesign.leakage._correlations import Candidates, Varying
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._recursion import User
+from mechdesign.leakage._recursion import User, guarantees, windows
 
 # The formulas hold for any two matrices, also for those that no chain has.
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
@@ -135,8 +135,8 @@ def test_every_window_is_the_definition() -> None:
             assert leakage.window(epsilons, start, stop, before, after) == pytest.approx(truth, rel=1e-12)
             largest.setdefault(stop - start + 1, []).append(truth)
         for width, truths in largest.items():
-            assert leakage.windows(epsilons, width, before, after) == pytest.approx(truths, rel=1e-12)
-            found = leakage.guarantees(epsilons, width, before, after)
+            assert windows(epsilons, width, before, after) == pytest.approx(truths, rel=1e-12)
+            found = guarantees(epsilons, width, before, after)
             sums = [sum(epsilons[start : start + width]) for start in range(releases - width + 1)]
             assert (found.window, found.window_independent) == pytest.approx((max(truths), max(sums)), rel=1e-12)
             assert (found.event, found.event_independent) == pytest.approx((max(largest[1]), max(epsilons)), rel=1e-12)

@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import leakage
+from mechdesign.base._errors import BudgetWarning
 from mechdesign.errors import LeakageExceededError
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage._correlations import Candidates
 from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._recursion import guarantees, windows
 from mechdesign.leakage._transitions import round_down, round_up
 from mechdesign.leakage._upwards import advance, ceiling, first, total
 from mechdesign.model._markov import smooth
@@ -85,8 +87,8 @@ def test_numbers_that_are_no_floats_are_rounded_towards_safety():
 
 def test_sums_of_windows_are_exact():
     assert leakage.window([0.1] * 3, 0, 2) == 0.3
-    assert leakage.windows([0.1] * 4, 3).tolist() == [0.3, 0.3]
-    assert leakage.guarantees([0.1] * 3, 3, IDENTITY, IDENTITY).user == 0.3
+    assert windows([0.1] * 4, 3).tolist() == [0.3, 0.3]
+    assert guarantees([0.1] * 3, 3, IDENTITY, IDENTITY).user == 0.3
 
 
 @settings(max_examples=50)
@@ -203,7 +205,7 @@ def test_a_ceiling_is_kept_and_a_little_more_is_not():
 
 
 def test_an_allocation_between_disjoint_rows_is_an_exact_half():
-    with pytest.warns(leakage.BudgetWarning):
+    with pytest.warns(BudgetWarning):
         budgets = leakage.allocate_budget(0.3, 3, IDENTITY, IDENTITY)
     assert budgets.tolist() == [0.15, 0.0, 0.15]
     for alpha in (0.1, 1 / 3, 0.7, 1e-300):

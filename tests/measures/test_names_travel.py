@@ -20,9 +20,12 @@ from refusals import Mistake, assert_refused
 
 import mechdesign as md
 from mechdesign.data import Named
+from mechdesign.data.matrices import read_matrix
 from mechdesign.errors import CorrelationWarning, InputError, InputWarning
-from mechdesign.model import largest_distortion
-from mechdesign.model._markov import smooth
+from mechdesign.graphs._constraints import delta_set
+from mechdesign.measures._utility import root_mean_square_error
+from mechdesign.model._markov import VaryingChain, smooth
+from mechdesign.model._problem import largest_distortion
 
 NAMES = ("home", "work", "gym", "pub")
 AT = np.array([0.0, 1.0, 5.0, 9.0])
@@ -186,7 +189,7 @@ DOORS: dict[str, Callable[[Take], Any]] = {
     "Euclidean error": lambda take: md.measures.euclidean_error(
         CHANNEL, take(WEIGHTS, True, False), take(PLACES, True, False)
     ),
-    "root mean square error": lambda take: md.measures.root_mean_square_error(
+    "root mean square error": lambda take: root_mean_square_error(
         CHANNEL, PRIOR, take(PLACES, True, False), observables=take(PLACES, True, False)
     ),
     "mismatch": lambda take: md.measures.mismatch_error(CHANNEL, PRIOR, take(KINDS, True, False)),
@@ -213,7 +216,7 @@ DOORS: dict[str, Callable[[Take], Any]] = {
             TOWN,
             nx.complete_graph(4),
             1,
-            md.model.VaryingChain.of([take(CHAIN, True, True), take(CHAIN, True, True)]),
+            VaryingChain.of([take(CHAIN, True, True), take(CHAIN, True, True)]),
             PRIOR,
             mechanism="exponential",
             cost=APART,
@@ -304,7 +307,7 @@ def test_names_without_labels_to_match_are_refused() -> None:
         "distances of an audit": lambda: md.audit(unnamed, distance=frame),
         "places": lambda: md.measures.euclidean_error(unnamed, WEIGHTS, framed(PLACES, True, False)),
         "kinds": lambda: md.measures.mismatch_error(unnamed, WEIGHTS, framed(KINDS, True, False)),
-        "likely secrets": lambda: md.graphs.delta_set(series, 0.1),
+        "likely secrets": lambda: delta_set(series, 0.1),
         "threshold": lambda: md.graphs.threshold(distance=frame, radius=2),
         "transitions": lambda: md.graphs.transitions(framed(CHAIN, True, True)),
         "categories": lambda: md.graphs.categories(framed(KINDS, True, False)),
@@ -499,10 +502,10 @@ def test_sparse_arrays_are_taken_or_refused_with_the_way_out() -> None:
 def test_a_frame_without_an_index_declares_its_column_of_names() -> None:
     cells = np.column_stack((np.array(SORTED, dtype=object), APART[np.ix_(ORDER, ORDER)]))
     table = Table(cells, ["place", *SORTED])
-    km = md.data.read_matrix(table, index=True)
+    km = read_matrix(table, index=True)
     assert km.rows == km.columns == SORTED
     assert all(same(one, other) for one, other in zip(required(md.MetricPrivacy(1, km)), [APART], strict=True))
-    assert md.data.read_matrix(table, index="ignore", header=False).rows == ()
+    assert read_matrix(table, index="ignore", header=False).rows == ()
     with pytest.raises(InputError, match="index=True"):
         md.MetricPrivacy(1, table)
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.certify._privacy import check, realised
 from mechdesign.errors import InputError
+from mechdesign.graphs._constraints import components
 from mechdesign.measures import _utility as metrics
-from mechdesign.mechanisms._kinds import HULLED
+from mechdesign.mechanisms._kinds import HULLED, MECHANISMS
 
 
 def mechanisms(epsilon: object = 1) -> list[md.mechanisms.FiniteMechanism]:
@@ -123,7 +124,7 @@ class TestWithinTheComponent:
     def test_answers_stay_and_the_guarantee_holds(self, kind):
         channel = kind(1, self.city, self.graph).channel(self.city, within="component")
         labels = np.zeros(18, dtype=int)
-        labels[md.graphs.components(self.graph)[1]] = 1
+        labels[components(self.graph)[1]] = 1
         assert not channel.numerators[labels[:, None] != labels].any()
         assert check(channel.numerators, 62, md.GraphPrivacy(1, self.graph).claims()[0]) is None
 
@@ -138,7 +139,7 @@ class TestWithinTheComponent:
 def test_traces_are_released_by_any_of_them():
     line = md.Domain.grid(5, 1, 5.0, 1.0)
     walk = md.MarkovChain(np.full((5, 5), 0.2))
-    for name in md.mechanisms.MECHANISMS:
+    for name in MECHANISMS:
         trace = md.traces.Trace(line, md.graphs.line(5), 1, walk, md.Prior.uniform(5), name, rng=3)
         release = trace.step(2)
         assert release.certificate is not None

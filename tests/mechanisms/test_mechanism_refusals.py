@@ -13,6 +13,7 @@ from refusals import Row, assert_closed, each
 
 import mechdesign as md
 from mechdesign.mechanisms._discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteLaplace
+from mechdesign.mechanisms._finite import additive
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 
 Exponential, Geometric, Response = md.mechanisms.Exponential, md.mechanisms.Geometric, md.mechanisms.RandomisedResponse
@@ -106,7 +107,7 @@ def finite() -> list[Row]:
         ("node", lambda: Response.of_graph(1, nx.Graph([(2, 5)])).sample(3), "node", "not a node"),
         *each("interchanged", (md.mechanisms.PlanarLaplace, Exponential), lambda kind: kind(far, 1.0), "epsilon"),
         *each("spacing", (1e-16, 1e-320), lambda step: md.mechanisms.snapping(line, step), "spacing", "too small"),
-        *each("masses", masses, lambda given: md.mechanisms.additive(given, 2), "masses"),
+        *each("masses", masses, lambda given: additive(given, 2), "masses"),
         *each("answers", answers, lambda given: pair.matrix(answers=given), "answers"),
     ]
 

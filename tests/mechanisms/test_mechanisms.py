@@ -18,6 +18,7 @@ import mechdesign as md
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._privacy import check, realised
 from mechdesign.errors import CertificateError, InputError
+from mechdesign.graphs._exposure import protected_pairs
 from mechdesign.graphs._geometry._cells import nearest
 from mechdesign.mechanisms import _knorm as knorm
 from mechdesign.mechanisms import _masses as masses
@@ -300,7 +301,7 @@ def test_pairs_within_the_hull_of_the_graph_are_protected_however_large_epsilon_
     """Masses of 1e-400 are 0 as floats; of two nodes without a common edge one may be rounded so, and not the other."""
     points = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [1.0, 7.0], [1.0, 8.0]])
     mechanism = kind(300, points, md.graphs.from_edges(5, [(0, 1), (0, 2)]), hull="graph")
-    assert [3, 4] in md.graphs.protected_pairs(points, mechanism.graph, mechanism.hull(0)).tolist()
+    assert [3, 4] in protected_pairs(points, mechanism.graph, mechanism.hull(0)).tolist()
     numerators = mechanism.channel(points).numerators
     assert numerators.min() > 0
     assert realised(numerators[3:], 62, PairBound.graph(Fraction(300), 2, np.array([[0, 1]]))) <= 300

@@ -14,6 +14,7 @@ import mechdesign as md
 from mechdesign import specification as spec
 from mechdesign.cli import main
 from mechdesign.errors import SpacingWarning, SpecificationError
+from mechdesign.specification._specification import read_spec
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._sizes import estimate
 
@@ -60,7 +61,7 @@ def folder(tmp_path):
 
 
 def test_visits_are_taken_as_they_are(folder):
-    specification = spec.read_spec(folder / "spec.toml")
+    specification = read_spec(folder / "spec.toml")
     assert specification.notes == (
         "81 visits are used without rounding",
         "1 of 81 visits outside the anchors are projected to their border",
@@ -183,7 +184,7 @@ def test_far_anchors_are_warned_of_on_the_command_line(folder):
     assert found.exit_code == 0, found.output
     assert "Place anchors at most 0.4 km apart" in found.stderr
     with pytest.warns(SpacingWarning):
-        spec.read_spec(folder / "spec.toml").problem()
+        read_spec(folder / "spec.toml").problem()
 
 
 @each_row("side", [9, 10])

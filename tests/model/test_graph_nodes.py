@@ -17,6 +17,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.errors import InputError
+from mechdesign.graphs._constraints import components
+from mechdesign.traces._composition import compose_graphs
 
 TOWN = md.Domain.from_labels(["home", "work", "gym", "pub"])
 MEANT = {(2, 3), (0, 2)}
@@ -36,9 +38,9 @@ PART: dict[str, Callable[[Any], object]] = {
 OTHER: dict[str, Callable[[Any], object]] = {
     "exponential": lambda graph: md.mechanisms.Exponential(1, 1 - np.eye(len(graph)), graph),
     "hops": lambda graph: md.mechanisms.Exponential.of_graph(1, graph),
-    "components": md.graphs.components,
+    "components": components,
     "union": lambda graph: md.graphs.union(graph),
-    "composition": lambda graph: md.traces.compose_graphs([1], [graph]),
+    "composition": lambda graph: compose_graphs([1], [graph]),
     "audit": lambda graph: md.audit(np.full((4, 4), 0.25), graph=graph),
 }
 DOORS = {**WHOLE, **PART, **OTHER}

@@ -15,6 +15,7 @@ from report_examples import HOSTILE, MARKUP, Page, certificate, city, mixing
 import mechdesign as md
 from mechdesign.report import _audit_page, _design_page, _table_page, _trace_page
 from mechdesign.tables._files import Published
+from mechdesign.traces._released import History
 
 LABELS = [f"{index} {MARKUP}" for index in range(3)]
 
@@ -39,7 +40,7 @@ def trace_page() -> str:
     domain = md.Domain.from_points([[0.0], [1.0], [3.0]], LABELS, unit=MARKUP)
     trace = md.traces.Trace(domain, md.graphs.line(3), 1, np.full((3, 3), 1 / 3), np.full(3, 1 / 3), rng=1)
     steps = (trace.step(0), trace.step(1))
-    history = md.traces.History()
+    history = History()
     args = (steps, trace.transition, trace.initial, True, True, history)
     return _trace_page.html(md.traces.ReleasedTrace(MARKUP, MARKUP, *args))
 

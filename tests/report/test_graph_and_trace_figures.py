@@ -14,6 +14,7 @@ from report_examples import certificate, channel
 import mechdesign as md
 from mechdesign import graphs
 from mechdesign.errors import InputError
+from mechdesign.graphs._constraints import components
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
@@ -157,7 +158,7 @@ def test_a_report_says_what_forbidden_answers_tell(monkeypatch):
     leave_pictures_blank(monkeypatch)
     graph = graphs.from_edges(12, [[0, 1], [2, 3]])
     cost = np.full((12, 12), np.inf)
-    for nodes in graphs.components(graph):
+    for nodes in components(graph):
         cost[np.ix_(nodes, nodes)] = 1
     text = page(GRID, graph, cost)
     assert "Answers of infinite cost are forbidden, and are never given" in text

@@ -19,7 +19,7 @@ from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._words import Words
 from mechdesign.runs import sweep
 from mechdesign.specification._read import Source
-from mechdesign.specification._specification import Specification
+from mechdesign.specification._specification import Specification, read_spec
 from mechdesign.specification._steps import Steps
 
 BOX = "domain.grid = { columns = 2, rows = 1, south = 40.0, north = 40.1, west = -74.2, east = -74.0 }"
@@ -206,7 +206,7 @@ def test_wrong_keys(folder: Path, transition: str, rest: str, path: str, words: 
 
 
 def test_errors_in_toml_name_the_file(tmp_path: Path) -> None:
-    for read_file in (spec.read_spec, sweep.read):
+    for read_file in (read_spec, sweep.read):
         (tmp_path / "broken.toml").write_text("title = ")
         with pytest.raises(SpecificationError, match="is not valid TOML") as raised:
             read_file(tmp_path / "broken.toml")

@@ -12,8 +12,9 @@ from spec_examples import assert_refused_texts
 import mechdesign as md
 from mechdesign.data.table import read_table
 from mechdesign.errors import InputError, SpecificationError
+from mechdesign.specification import _table_specification as table_specification_module
 from mechdesign.specification._table_policies import _ALLOWED
-from mechdesign.specification._table_specification import parse, read
+from mechdesign.specification._table_specification import ReleaseSpecification, parse, read
 from mechdesign.tables._files import Published
 
 AGE = "table.person = false\ndomain.attributes.age = { range = [0, 9] }\n"
@@ -358,8 +359,8 @@ def test_releases_that_do_not_fit_are_refused_before_any_data():
 
 def test_names_in_the_package(tmp_path):
     (tmp_path / "s.toml").write_text(AGE + FULL + HISTOGRAM)
-    given = md.specification.read(tmp_path / "s.toml")
-    assert isinstance(given, md.specification.ReleaseSpecification)
+    given = table_specification_module.read(tmp_path / "s.toml")
+    assert isinstance(given, ReleaseSpecification)
     assert isinstance(given.plan(), md.tables.Plan)
     published = given.release({"age": [1, 2, 3]}, rng=1, ledger=(ledger := md.Ledger(epsilon=1)))
     assert isinstance(published, Published)

@@ -22,6 +22,7 @@ from mechdesign.model._prior import Prior
 from mechdesign.specification import examples
 from mechdesign.specification._measures import scale_cost
 from mechdesign.specification._read import Source
+from mechdesign.specification._specification import read_spec
 from mechdesign.synthesis._design import design
 from mechdesign.synthesis._settings import Rows, SolveSettings
 
@@ -272,7 +273,7 @@ def test_files_are_relative_to_the_specification(tmp_path, monkeypatch):
     write(tmp_path / "inner", "c.csv", "0,1,1\n1,0,1\n1,1,0\n")
     write(tmp_path / "inner", "s.toml", "﻿title = 'T'\n" + document(domain=LABELS, cost='cost.matrix.path = "c.csv"'))
     monkeypatch.chdir(tmp_path)
-    specification = spec.read_spec("inner/s.toml")
+    specification = read_spec("inner/s.toml")
     assert specification.problem().title == specification.title == "T"
     assert "T" in repr(specification)
 

@@ -22,6 +22,7 @@ from spec_examples import (
 import mechdesign as md
 from mechdesign import specification as spec
 from mechdesign.errors import InputError, SpecificationError
+from mechdesign.specification._specification import read_spec
 
 
 def privacy(table):
@@ -327,10 +328,10 @@ def test_wrong_requirements(folder):
 
 def test_specifications_that_cannot_be_read(tmp_path):
     with pytest.raises(SpecificationError, match=r"missing\.toml: cannot be opened"):
-        spec.read_spec(tmp_path / "missing.toml")
+        read_spec(tmp_path / "missing.toml")
     (tmp_path / "s.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(SpecificationError, match="UTF-8"):
-        spec.read_spec(tmp_path / "s.toml")
+        read_spec(tmp_path / "s.toml")
 
 
 def test_what_is_at_a_wrong_place(tmp_path):

@@ -19,8 +19,18 @@ from releases import release_by, release_counts, strategy_of
 
 import mechdesign as md
 from mechdesign.cli import main as command
+from mechdesign.data.budgets import read_budgets
+from mechdesign.data.matrices import read_labelled, read_matrix
 from mechdesign.errors import InputError, MechdesignError, SpecificationError
+from mechdesign.graphs._constraints import delta_set
+from mechdesign.mechanisms._finite import additive
+from mechdesign.runs.sweep import read as read_sweep
 from mechdesign.specification._specification import from_tables
+from mechdesign.specification._table_specification import read
+from mechdesign.tables._optimal import optimal_attribute
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
+from mechdesign.traces._adversary import level_against
+from mechdesign.traces._composition import stage_level
 
 GRID = {"columns": 2, "rows": 2, "width": 2.0, "height": 2.0}
 BOX = {"columns": 2, "rows": 2, "south": 35.6, "north": 35.8, "west": 139.6, "east": 139.9}
@@ -370,8 +380,8 @@ def of_another_type() -> Iterator[Mistake]:
     made, places = small_design(), md.Domain.grid(2, 1, 2.0, 1.0)
     for path, calls in {
         "folder": (lambda wrong: md.save(made, wrong), made.load, md.verify, md.tables.load),
-        "path": (*(md.Channel.load, md.read_spec, md.sweep.read, md.leakage.read_budgets, md.data.read_labelled),),
-        "source": (md.data.read_checkins, lambda wrong: md.data.read_places(wrong, "id"), md.data.read_matrix),
+        "path": (*(md.Channel.load, md.read_spec, read_sweep, read_budgets, read_labelled),),
+        "source": (md.data.read_checkins, lambda wrong: md.data.read_places(wrong, "id"), read_matrix),
         "design": (md.figures.answers, md.figures.costs, md.figures.prior),
         "domain": (
             lambda wrong: md.figures.graph(wrong, [[0, 1]]),
@@ -380,13 +390,13 @@ def of_another_type() -> Iterator[Mistake]:
             md.tables.marginals,
         ),
         "policy": (
-            lambda wrong: md.tables.sensitivity(wrong, "histogram"),
-            lambda wrong: md.tables.optimal_attribute(wrong, 1),
+            lambda wrong: sensitivity(wrong, "histogram"),
+            lambda wrong: optimal_attribute(wrong, 1),
         ),
         "text": (md.specification.parse, md.sweep.parse),
         "graph": (md.distances.shortest_path,),
         "channel": (lambda wrong: md.traces.adversarial_privacy(wrong, [0.5, 0.5]),),
-        "stage": (md.traces.stage_level, lambda wrong: md.traces.level_against(wrong, [0])),
+        "stage": (stage_level, lambda wrong: level_against(wrong, [0])),
         "other": (made.certificate.differences,),
         "axes": (places.places,),
     }.items():
@@ -458,8 +468,8 @@ def with_records() -> Iterator[Mistake]:
         ("counts passed as a prior", "prior", lambda: tables.optimal_count(4, 1, prior=[1, 1, 1, 1, 1])),
         ("a ledger charged with a negative ε", "epsilon", lambda: md.Ledger(epsilon=1).spend("a", "b", epsilon=-1)),
         ("a release in a folder that does not exist", "nowhere", lambda: tables.load("nowhere")),
-        ("a table of data read as a release", "good.csv", lambda: md.specification.read("good.csv")),
-        ("a design's specification read as a release", "privacy", lambda: md.specification.read("s.toml")),
+        ("a table of data read as a release", "good.csv", lambda: read("good.csv")),
+        ("a design's specification read as a release", "privacy", lambda: read("s.toml")),
     ):
         yield Mistake(name, call, path, error=InputError)
 
@@ -474,7 +484,7 @@ def with_chains_and_traces() -> Iterator[Mistake]:
         ("distances passed as places", "domain", lambda: md.graphs.threshold(md.distances.euclidean(city), 1)),
         ("edges that number cells from 1", "edges[0]", lambda: md.graphs.from_edges(6, [(5, 6)])),
         ("a mask of places", "support", lambda: md.graphs.constrain(md.graphs.line(3), [True, False, True])),
-        ("δ given in per cent", "delta", lambda: md.graphs.delta_set([0.5, 0.5], 5)),
+        ("δ given in per cent", "delta", lambda: delta_set([0.5, 0.5], 5)),
         ("one trace without a list around it", "traces", lambda: md.MarkovChain.from_traces([0, 1, 0], n=2)),
         ("states that are numbered from 1", "traces[0][1]", lambda: md.MarkovChain.from_traces([[1, 2]], n=2)),
         ("one ε passed as a list of budgets", "epsilons", lambda: md.leakage.temporal(0.1, chain, chain)),
@@ -488,12 +498,12 @@ def with_chains_and_traces() -> Iterator[Mistake]:
         ("a true trace longer than the release", "truth", lambda: md.figures.trace(city, [0, 1], [0, 1, 2])),
         ("a figure that shows no answers", "count", lambda: md.figures.answers(made, 0)),
         ("a design as a channel", "channel", lambda: md.attack.optimal(made, [0.25] * 4, np.ones((4, 4)))),
-        ("masses whose sum is not 1", "masses", lambda: md.mechanisms.additive({0: 0.5}, 2)),
+        ("masses whose sum is not 1", "masses", lambda: additive({0: 0.5}, 2)),
         ("arguments in the wrong order", "epsilon", lambda: md.mechanisms.PlanarLaplace(city, 1.0)),
         ("a sweep that lists a value twice", "sweep", lambda: md.sweep.run(twice, "swept", jobs=1)),
         ("ε as a setting of a solver", "epsilon", lambda: md.specification.parse(SPECIFICATION).design(epsilon=2)),
         ("a path passed as a text", "specification", lambda: md.specification.parse("s.toml")),
-        ("steps numbered from 1", "bad.csv, line 2", lambda: md.leakage.read_budgets(_bad("step,epsilon\n1,0.1\n"))),
+        ("steps numbered from 1", "bad.csv, line 2", lambda: read_budgets(_bad("step,epsilon\n1,0.1\n"))),
     ):
         yield Mistake(name, call, path, error=InputError)
     opens = partial(md.Ledger, path="s.toml")

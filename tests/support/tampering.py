@@ -680,7 +680,8 @@ def javascript(folder: Path) -> str:
 
     import mechdesign as md
     from mechdesign.model._requirements._claimed import ClaimedPrivacy
-    from mechdesign.synthesis.formats import FORMATS, Exported
+    from mechdesign.synthesis.formats import Exported
+    from mechdesign.synthesis.formats._registry import FORMATS
 
     found = bundle.inspect(folder).evidence
     asked = [ClaimedPrivacy([stated], found.secrets) for stated in found.requirements]

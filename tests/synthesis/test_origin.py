@@ -17,6 +17,8 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.certify import _bundle as bundle
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._evidence import Evidence
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model._origin import Origin
 from mechdesign.report._proved import describe_proof
@@ -130,9 +132,7 @@ def test_a_claim_that_does_not_hold_is_not_among_the_proved(original):
     evidence = bundle.read(original).evidence
     revealing = np.zeros_like(channel.numerators)
     np.fill_diagonal(revealing, 2**62)
-    broken = md.certify.certify(
-        md.certify.Evidence(revealing, 62, evidence.prior, evidence.cost, "expected", evidence.requirements, None)
-    )
+    broken = certify(Evidence(revealing, 62, evidence.prior, evidence.cost, "expected", evidence.requirements, None))
     assert describe_proof(problem, broken) == ()
 
 

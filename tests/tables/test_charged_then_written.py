@@ -16,7 +16,7 @@ import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import ExportError, ReportError
 from mechdesign.report import _saving as saving
-from mechdesign.specification._table_specification import parse
+from mechdesign.specification._table_specification import parse, read
 from mechdesign.synthesis._folders import check_space
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._files import FILES, Published
@@ -71,7 +71,7 @@ def test_an_epsilon_whose_power_is_no_float_has_answers_and_a_report(kind, epsil
     assert md.tables.load("out").epsilon == Fraction(epsilon)
     # The room that was tried before is enough.
     written = sum(path.stat().st_size for path in Path("out").iterdir())
-    given = md.specification.read("s.toml")
+    given = read("s.toml")
     assert written <= given.output_size()
     assert written - Path("out/report.html").stat().st_size <= given.output_size(report=False)
     if kind in ("histogram", "cdf", "sum"):

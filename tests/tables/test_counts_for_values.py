@@ -11,6 +11,7 @@ from series import Series
 
 import mechdesign as md
 from mechdesign.errors import InputError
+from mechdesign.tables._workload import prefixes
 
 T = md.tables
 AGES = [3, 3, 3, 5, 5, 7]
@@ -78,7 +79,7 @@ def test_counts_are_no_values():
         (lambda: release(Frame(age=range(9, -1, -1), people=RIGHT)), "data", "as counts="),
         (lambda: release(Frame(age=range(10), men=RIGHT, women=RIGHT)), "data", "as counts="),
     ]
-    for query in (T.Sum(), T.Cumulative(), T.KMeans(2), T.prefixes(10)):
+    for query in (T.Sum(), T.Cumulative(), T.KMeans(2), prefixes(10)):
         rows.append((lambda query=query: query.release(COUNTS["value_counts()"], POLICY, epsilon=1), "data", "counts="))
     assert_refused_at(rows)
     assert len(rows) > 20

@@ -17,7 +17,7 @@ import mechdesign as md
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._queries import _cumulative as cumulative
 from mechdesign.tables._queries import _trees as range_noise
-from mechdesign.tables._queries._cumulative_release import CumulativeRelease
+from mechdesign.tables._queries._cumulative_release import CumulativeRelease, cdf, quantile, range_query
 
 SPARSE = np.zeros(64, dtype=np.int64)
 SPARSE[[3, 20, 21, 50]] = [100, 40, 7, 500]
@@ -68,7 +68,7 @@ def test_intervals_cover(theta: int, epsilon: object, confidence: str) -> None:
             covered = (release.low <= truths(DENSE)) & (truths(DENSE) <= release.high)
             found.append(covered.mean())
             for low, high in ranges:
-                ends = md.tables.range_query(release, low, high).interval()
+                ends = range_query(release, low, high).interval()
                 found.append(float(ends[0] <= DENSE[low : high + 1].sum() <= ends[1]))
         assert np.mean(found) >= float(confidence) - 0.03
 
@@ -85,7 +85,7 @@ def test_intervals_of_strategies_cover(budget: dict[str, Any]) -> None:
             covered = (release.low <= truths(DENSE)) & (truths(DENSE) <= release.high)
             found.append(covered.mean())
             for low, high in ((0, 10), (5, 30), (17, 17), (20, 63), (8, 15)):
-                ends = md.tables.range_query(release, low, high).interval()
+                ends = range_query(release, low, high).interval()
                 found.append(float(ends[0] <= DENSE[low : high + 1].sum() <= ends[1]))
         assert np.mean(found) >= 0.47
 
@@ -130,13 +130,13 @@ def test_no_mixture_of_laplace_noise_has_a_larger_quantile_than_the_extremes(out
 @pytest.mark.parametrize("share", ["0.001", "0.5", 1])
 def test_quantiles(share: object) -> None:
     true = int(np.searchsorted(truths(DENSE), float(Fraction(str(share))) * DENSE.sum()))
-    sharp = md.tables.quantile(release_counts(DENSE, 1, 10**5, rng=1), share)
+    sharp = quantile(release_counts(DENSE, 1, 10**5, rng=1), share)
     assert sharp.value == int(sharp) == true
     assert sharp.interval() == (true, true)
     for mechanism in ("ordered", "ordered-hierarchical"):
         hits = []
         for seed in range(50):
-            found = md.tables.quantile(release_counts(DENSE, 8, "0.2", mechanism, rng=seed), share)
+            found = quantile(release_counts(DENSE, 8, "0.2", mechanism, rng=seed), share)
             assert found.low <= found.value <= found.high
             hits.append(found.low <= true <= found.high)
         assert np.mean(hits) >= 0.86
@@ -144,7 +144,7 @@ def test_quantiles(share: object) -> None:
 
 def test_the_distribution_function() -> None:
     release = release_counts(DENSE, len(DENSE), 2, "hierarchical", rng=4)
-    found = md.tables.cdf(release)
+    found = cdf(release)
     assert found.values[-1] == 1
     assert ((found.low <= found.values) & (found.values <= found.high)).all()
     np.testing.assert_allclose(found.values * DENSE.sum(), release.answers)
@@ -153,10 +153,10 @@ def test_the_distribution_function() -> None:
 def test_range_queries() -> None:
     release = release_counts(DENSE, 1, 10**5, rng=1)
     for low, high in itertools.combinations_with_replacement((0, 1, 31, 63), 2):
-        answer = md.tables.range_query(release, low, high)
+        answer = range_query(release, low, high)
         assert float(answer) == DENSE[low : high + 1].sum()
         assert answer.interval() == (answer.low, answer.high)
-    whole = md.tables.range_query(release_counts(DENSE, 1, "0.1", rng=1), 0, 63)
+    whole = range_query(release_counts(DENSE, 1, "0.1", rng=1), 0, 63)
     assert (whole.value, whole.standard_error, whole.low, whole.high) == (DENSE.sum(), 0, DENSE.sum(), DENSE.sum())
 
 
@@ -192,7 +192,7 @@ def test_one_value_is_exact_and_free() -> None:
     ):
         assert release.answers.tolist() == [7]
         assert release.epsilon == 0
-        assert float(md.tables.range_query(release, 0, 0)) == 7
+        assert float(range_query(release, 0, 0)) == 7
 
 
 def test_saved_and_read_again(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
         assert back.description == release.description
         for name in ("answers", "standard_errors", "low", "high", "linear"):
             assert np.array_equal(getattr(back, name), getattr(release, name)), (release, name)
-        assert md.tables.range_query(back, 3, 40) == md.tables.range_query(release, 3, 40)
+        assert range_query(back, 3, 40) == range_query(release, 3, 40)
 
 
 def test_intervals_of_sums_of_two_terms_cover() -> None:

@@ -11,6 +11,8 @@ from series import Series
 
 import mechdesign as md
 from mechdesign.errors import InputError
+from mechdesign.tables._parallel import parallel_composition
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 T = md.tables
 KINDS = T.Domain({"kind": ["pub", "gym", "home", "work"]})
@@ -31,7 +33,7 @@ def test_a_partition_is_matched_by_its_names():
     assert one.labels["block"].tolist() == ["a", "b"]
     assert T.Histogram(BLOCKS).release(table, wanted, epsilon=1).answers.tolist() == [3, 1]
     assert wanted.sensitivity("histogram", partition=BLOCKS) == 0
-    assert T.parallel_composition(wanted, BLOCKS)
+    assert parallel_composition(wanted, BLOCKS)
     by_number = Series(["x", "y", "y"], [10, 20, 30], None, ["age"])
     assert T.Policy.partition(AGES, by_number).secret_graph.edges().tolist() == [[0, 2]]
 
@@ -68,7 +70,7 @@ def test_names_that_do_not_fit_are_refused():
     rows += [
         (lambda: T.Linear(weights), "queries", "have names"),
         (lambda: T.MatrixQueries(weights), "coefficients", "have names"),
-        (lambda: T.sensitivity(T.Policy.full(KINDS), weights), "query", "have names"),
+        (lambda: sensitivity(T.Policy.full(KINDS), weights), "query", "have names"),
         (lambda: T.Linear(Series([1, 2, 3, 4], [3, 2, 1, 0])), "queries", "have names"),
     ]
     assert_refused_at(rows)

@@ -18,8 +18,9 @@ import pytest
 from database_oracle import neighbours
 
 import mechdesign as md
-from mechdesign.mechanisms._discrete import DiscreteNoise
+from mechdesign.mechanisms._discrete import DiscreteLaplace, DiscreteNoise
 from mechdesign.tables._budget import Budget
+from mechdesign.tables._workload import prefixes
 
 B = md.tables
 SIX = B.Domain({"x": [0, 0.5, 1.0, 1.5, 2.0, 2.5]})
@@ -49,7 +50,7 @@ QUERIES = {
     "tree in blocks": B.Cumulative(mechanism="ordered-hierarchical", fanout=2),
     "k-means": B.KMeans(2, iterations=2),
     "one round": B.KMeans(2, iterations=1),
-    "optimal": B.prefixes(6).using("optimal"),
+    "optimal": prefixes(6).using("optimal"),
     "hierarchical": B.all_ranges(6).using("hierarchical"),
     "identity": B.MatrixQueries(WEIGHTS).using("identity"),
 }
@@ -123,7 +124,7 @@ def cases(*names: str) -> Iterator[tuple[str, Callable[..., Any], B.Policy, Budg
 
 def loss(law: DiscreteNoise, change: int) -> Fraction:
     """Return the largest log-ratio of Laplace noise, or the ρ of Gaussian noise, if the true answer changes."""
-    if isinstance(law, md.mechanisms.DiscreteLaplace):
+    if isinstance(law, DiscreteLaplace):
         return abs(change) / law.scale
     return Fraction(change**2) / (2 * law.sigma_squared)
 

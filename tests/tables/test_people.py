@@ -14,6 +14,8 @@ from refusals import assert_refused_at
 import mechdesign as md
 from mechdesign.errors import BudgetExceededError, InputError
 from mechdesign.tables._budget import Budget
+from mechdesign.tables._sensitivity._sensitivity import Sensitivity
+from mechdesign.tables._workload import identity, prefixes
 
 T = md.tables
 AGES = T.Domain({"age": range(4)})
@@ -81,7 +83,7 @@ def differences(name: str, rows: int) -> frozenset[tuple[int, ...]]:
     return frozenset(found)
 
 
-def loss(budget: Budget, sensitivity: T.Sensitivity, difference: list[int]) -> Fraction:
+def loss(budget: Budget, sensitivity: Sensitivity, difference: list[int]) -> Fraction:
     """Return the largest logarithm of a ratio of probabilities, or ρ, between two databases; both laws are exact."""
     law = budget.noise(sensitivity, Fraction(1))
     if law is None:
@@ -112,7 +114,7 @@ def test_strategies_cost_a_person_no_more_than_is_stated(kind):
         ("full", "threshold", "full, unbounded"), (Budget.of("0.7"), Budget.of(rho=1))
     ):
         strategy = T.all_ranges(4).using(kind).strategy(POLICIES[name][0], budget.law)
-        power = T.Sensitivity(0, budget.norm, strategy.power, True, None)
+        power = Sensitivity(0, budget.norm, strategy.power, True, None)
         worst = max(loss(budget, power, (strategy.rows @ pair).tolist()) for pair in differences(name, 2))
         assert worst <= (budget.of_person(2).epsilon or budget.of_person(2).rho), name
 
@@ -128,7 +130,7 @@ def test_the_ledger_is_charged_what_a_person_loses():
         (T.Sum(), {"epsilon": "1/3"}, 1, Fraction(1, 3)),
         (T.Cumulative(), {"epsilon": "0.1"}, 7, Fraction(7, 10)),
         (T.KMeans(2, iterations=2), {"epsilon": 1}, 2, Fraction(2)),
-        (T.prefixes(4).using("optimal"), {"epsilon": "0.1"}, 2, Fraction(1, 5)),
+        (prefixes(4).using("optimal"), {"epsilon": "0.1"}, 2, Fraction(1, 5)),
     ]
     for query, budget, rows, cost in charges:
         found = query.release([0, 1, 1, 3], FULL, **budget, rows_per_person=rows, ledger=ledger)
@@ -215,7 +217,7 @@ def test_rows_are_counted_before_anything_is_charged():
         (np.array([1.0, 1.0, 2.0, 3.0]), 1, 2),
         (np.array(["x", "x", "x", "y"], dtype=object), 2, 3),
     ):
-        for query in (T.Histogram(), T.Cumulative(), T.KMeans(2, iterations=1), T.identity(4)):
+        for query in (T.Histogram(), T.Cumulative(), T.KMeans(2, iterations=1), identity(4)):
             with pytest.raises(InputError, match=f"found {most}; must be at most {rows}") as refused:
                 query.release(TABLE, FULL, epsilon=1, person=keys, rows_per_person=rows, ledger=ledger)
             assert refused.value.path == "person"

@@ -15,7 +15,9 @@ import pytest
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.specification._table_specification import AnyRelease
+from mechdesign.tables import _workload as workload_module
 from mechdesign.tables._budget import Budget
+from mechdesign.tables._workload import prefixes
 
 B = md.tables
 AGES = B.Domain({"age": range(12)})
@@ -42,7 +44,7 @@ QUERIES = {
     "quantiles": B.Quantiles(["0.25", "0.5"]),
     "ranges": B.Ranges([(0, 5), (3, 11)]),
     "kmeans": B.KMeans(2, iterations=3),
-    "workload": B.prefixes(12),
+    "workload": workload_module.prefixes(12),
 }
 
 
@@ -90,7 +92,7 @@ def test_what_is_read_from_a_release_is_named_by_values() -> None:
 
 
 def test_a_strategy_is_found_once_and_is_the_one_that_is_asked_for() -> None:
-    workload, line = B.prefixes(12), POLICIES["line"]
+    workload, line = workload_module.prefixes(12), POLICIES["line"]
     assert workload.strategy(line) is workload.strategy(line)
     assert workload.using("identity").strategy(line).kind == "identity"
     with pytest.raises(InputError, match="kind: does not support publicly known counts"):
@@ -112,7 +114,7 @@ def test_workloads_keep_their_queries_and_their_strategy() -> None:
     assert queries.low[0] == 0
     with pytest.raises(ValueError, match="read-only"):
         queries.high[0] = 1
-    chosen = md.tables.prefixes(6).using("hierarchical")
+    chosen = prefixes(6).using("hierarchical")
     assert chosen.strategy(policy, "laplace").kind == "hierarchical"
     assert chosen.using("identity").strategy(policy, "laplace").kind == "identity"
 

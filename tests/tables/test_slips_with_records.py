@@ -4,6 +4,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.errors import InputError, SpecificationError
+from mechdesign.specification._table_specification import read
 
 PLACES = md.tables.Domain({"x": range(4), "y": range(4)})
 
@@ -20,6 +21,6 @@ def test_files_that_are_none_are_named(tmp_path):
     wrong = tmp_path / "ages.csv"
     wrong.write_text("age,name\n3,x\n")
     with pytest.raises(SpecificationError, match=r"ages.csv: is not valid TOML.*key = value"):
-        md.specification.read(wrong)
+        read(wrong)
     with pytest.raises(InputError, match="a folder in which a release was saved"):
         md.tables.load(tmp_path)

@@ -18,9 +18,13 @@ from series import Series
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.tables._budget import Budget
+from mechdesign.tables._optimal import optimal_attribute
+from mechdesign.tables._parallel import parallel_composition
+from mechdesign.tables._policies._known_counts import marginal_constraints
 from mechdesign.tables._queries._cumulative import find_theta
+from mechdesign.tables._queries._cumulative_release import cdf
 from mechdesign.tables._queries._trees import budget_split, choose_tree
-from mechdesign.tables._workload import identity, marginals
+from mechdesign.tables._workload import identity, marginals, prefixes
 
 B = md.tables
 Domain, Policy = B.Domain, B.Policy
@@ -182,12 +186,12 @@ def test_constraints() -> None:
             "constraints[0][2]": [lambda: constrained([0, 1, 2, 0])],
             "constraints[0][1]": [lambda: constrained([0, 0.5, 0, 0])],
             "constraints[1]": [lambda: constrained(good, (good, -1))],
-            "table": [lambda: B.marginal_constraints(MIXED, ["sex"], [1, 2, 3])],
-            "attribute": [lambda: B.marginal_constraints(MIXED, ["height"])],
+            "table": [lambda: marginal_constraints(MIXED, ["sex"], [1, 2, 3])],
+            "attribute": [lambda: marginal_constraints(MIXED, ["height"])],
         }
     )
     with pytest.raises(InputError) as caught:
-        B.marginal_constraints(MIXED, ["sex"], [1, 2, 3])
+        marginal_constraints(MIXED, ["sex"], [1, 2, 3])
     assert (caught.value.value, caught.value.bound) == ((3,), f"({len(MIXED.attribute('sex').values)},)")
     policy = constrained(([1, 1, 0, 0], 3), good)
     policy.check_counts([1, 2, 5, 0])
@@ -251,9 +255,9 @@ def test_queries() -> None:
         *made(B.MatrixQueries, csr([[np.nan]]), np.full((1, 7), np.nan), [[1e200] * 7], [[1e-200] * 7], MASKED),
         lambda: B.MatrixQueries(csr(np.eye(3)), "", ("one",)),
         lambda: B.RangeQueries(3, [], [], ""),
-        *made(B.prefixes(3).using, "best", "", None, 0, [], "Optimal", 1.5),
+        *made(prefixes(3).using, "best", "", None, 0, [], "Optimal", 1.5),
         *[
-            lambda value=value: B.prefixes(3).using("auto", value)
+            lambda value=value: prefixes(3).using("auto", value)
             for value in (0, 1, -1, 2, np.nan, np.inf, "0.5", None, True, [], [0.5], 1j, object())
         ],
         lambda: B.KMeans(2, 5, 5),
@@ -325,7 +329,7 @@ def test_releases() -> None:
                 lambda: linear(policy=None),
                 lambda: B.Sum().release(rows, "full", epsilon=1),
                 lambda: B.KMeans(2, iterations=1).release(rows, None, epsilon=1),
-                lambda: B.parallel_composition(None),
+                lambda: parallel_composition(None),
             ],
             "queries": [lambda: linear(queries=[[1, 2], [1]]), lambda: linear(queries=np.eye(7))],
             "step": [lambda step=step: linear(step=step) for step in ("1e-400", "1e400", 0)],
@@ -443,7 +447,7 @@ def test_reading_a_cumulative_histogram() -> None:
                 for given in ((13, 74), (-1, 3), (14, 13), (13.0, 14), 13, (False, True))
             ],
             "probability": [lambda value=value: B.quantile(ages, value) for value in (0, -0.1, 1.1, "nan")],
-            "release": [lambda: B.cdf([1, 2])],
+            "release": [lambda: cdf([1, 2])],
         }
     )
 
@@ -575,7 +579,7 @@ def test_counts_travel_by_their_names() -> None:
         (B.Cumulative(), Policy.full(three), table["age"], {19: 1, 17: 2, 18: 0}),
         (B.Ranges([(17, 18)]), Policy.full(three), table["age"], [2, 0, 1]),
         (B.Linear([1, 2, 4]), Policy.full(three, unbounded=True), table["age"], [2, 0, 1]),
-        (B.prefixes(3), Policy.full(three), table["age"], [2, 0, 1]),
+        (prefixes(3), Policy.full(three), table["age"], [2, 0, 1]),
         (B.KMeans(1, iterations=2, initial=[[18]]), Policy.full(three), table["age"], [2, 0, 1]),
         (B.Histogram(), Policy.full(two), [(17, "f"), (18, "m"), (17, "m"), (18, "m")], named),
         (B.Histogram(), Policy.full(bits), [(0, 1), (0, 1), (1, 1)], series_of(crossed, ["b", "a"])),
@@ -601,7 +605,7 @@ def test_optimal_channels() -> None:
             "sensitivity": [lambda: B.optimal_count(4, 1, sensitivity=0)],
             "prior": [lambda: B.optimal_count(4, 1, prior=[0.25] * 4)],
             "policy": [
-                lambda policy=policy: B.optimal_attribute(policy, 1)
+                lambda policy=policy: optimal_attribute(policy, 1)
                 for policy in (
                     Policy.full(five, unbounded=True),
                     Policy.full(five, constraints=[[1, 0, 0, 0, 0]]),
@@ -611,4 +615,4 @@ def test_optimal_channels() -> None:
         }
     )
     with pytest.raises(InputError, match="needs a numeric attribute"):
-        B.optimal_attribute(Policy.full(SEX), 1)
+        optimal_attribute(Policy.full(SEX), 1)

@@ -16,7 +16,8 @@ from mechdesign.specification._table_specification import parse
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policies._graphs import LARGEST_ARRAY, require_room
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._trees import choose_tree
+from mechdesign.tables._queries._trees import choose_tree, ordered_error
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
 from mechdesign.tables._workload import all_ranges
 
 resource = pytest.importorskip("resource")
@@ -64,7 +65,7 @@ def test_sums_along_an_attribute_are_those_over_all_edges():
                 weights = np.append(np.array([int(SMALL.value(x)[axis]) for x in range(24)]), 0)
                 largest = np.abs(weights[edges[:, 0]] - weights[edges[:, 1]]).max()
                 for norm in (1, 2):
-                    found = md.tables.sensitivity(policy, "sum", norm, attribute=attribute.name)
+                    found = sensitivity(policy, "sum", norm, attribute=attribute.name)
                     assert found.power == largest**norm, (policy, attribute)
                     x, y = found.witness
                     assert bool(policy.secret_graph.has_edge(x, y))
@@ -78,7 +79,7 @@ def test_the_sum_of_one_of_many_attributes_needs_no_memory():
         for unbounded, values in ((False, expected[0]), (True, expected[1])):
             for policy, value in zip(made(LARGE, unbounded), values, strict=True):
                 found = md.tables.Sum("a0").release([row] * 3, policy, epsilon=10**6)
-                assert md.tables.sensitivity(policy, "sum", attribute="a0").value == value
+                assert sensitivity(policy, "sum", attribute="a0").value == value
                 assert found.answers.tolist() == [0]
         # An explicit graph has no closed form for clusters.
         with pytest.raises(InputError, match="too many values"):
@@ -94,7 +95,7 @@ def test_what_would_fill_the_memory_is_refused():
         lambda: strategy_of("ranges", Policy.full(Domain({"a": range(10**5)}))),
         lambda: strategy_of("identity", Policy.full(Domain({"a": range(10**12)}))),
         lambda: md.tables.Cumulative().plan(Policy.full(Domain({"a": range(10**12)})), epsilon=1),
-        lambda: md.tables.sensitivity(Policy.full(Domain({"a": range(10**12)})), "cumulative"),
+        lambda: sensitivity(Policy.full(Domain({"a": range(10**12)})), "cumulative"),
         lambda: md.tables.Sum().release([1], Policy.full(Domain({"a": range(10**12)})), epsilon=1),
         lambda: Policy.threshold(Domain({"a": range(10**12)}), 1),
         lambda: Policy.threshold(Domain({"a": range(10**12)}), 2),
@@ -143,7 +144,7 @@ def test_ranges_of_a_large_domain_are_refused():
     for error in (
         lambda: choose_tree(2**40, 2**39, 1),
         lambda: choose_tree(2**40, 3, 1).error,
-        lambda: md.tables.ordered_error(2**40, 3, 1),
+        lambda: ordered_error(2**40, 3, 1),
     ):
         with memory(2**27), pytest.raises(InputError, match="domain: has too many values for ranges"):
             error()

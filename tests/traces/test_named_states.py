@@ -16,6 +16,8 @@ from refusals import Mistake, assert_refused
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import InputWarning
+from mechdesign.graphs._exposure import protectable, protected_pairs
+from mechdesign.traces._adversary import degrees_against, level_against
 
 TOWN = md.Domain.from_labels(["home", "work", "gym", "pub"])
 CHAIN = md.MarkovChain([[0.6, 0.3, 0.1, 0.0], [0.4, 0.3, 0.2, 0.1], [0.5, 0.3, 0.1, 0.1], [0.9, 0.0, 0.0, 0.1]])
@@ -84,8 +86,8 @@ def test_exposed_states_are_those_without_an_edge() -> None:
     graph = nx.Graph([(0, 1)])
     graph.add_nodes_from(range(4))
     assert md.graphs.exposed(TOWN, graph).tolist() == [2, 3]
-    assert not md.graphs.protectable(TOWN, graph)
-    assert md.graphs.protectable(TOWN, nx.path_graph(4))
+    assert not protectable(TOWN, graph)
+    assert protectable(TOWN, nx.path_graph(4))
 
 
 def test_what_needs_places_says_so() -> None:
@@ -103,9 +105,9 @@ def test_what_needs_places_says_so() -> None:
             Mistake("a repair of a graph", lambda: md.graphs.repair(TOWN, path), "points", "labels"),
             Mistake("a hull", lambda: md.graphs.sensitivity_hull(TOWN, path), "points", "labels"),
             Mistake("degrees of protection", lambda: md.graphs.degree_of_protection(TOWN, path), "points", "labels"),
-            Mistake("protected pairs", lambda: md.graphs.protected_pairs(TOWN, path), "points", "labels"),
-            Mistake("a level of a hull", lambda: md.traces.level_against(stage, [0]), "stage", "hull"),
-            Mistake("degrees of a hull", lambda: md.traces.degrees_against(stage, [0]), "stage", "hull"),
+            Mistake("protected pairs", lambda: protected_pairs(TOWN, path), "points", "labels"),
+            Mistake("a level of a hull", lambda: level_against(stage, [0]), "stage", "hull"),
+            Mistake("degrees of a hull", lambda: degrees_against(stage, [0]), "stage", "hull"),
             Mistake("a node that is no state", lambda: md.graphs.exposed(TOWN, nx.path_graph(5)), "graph"),
             Mistake("coordinates", lambda: trace(snap=False), "snap"),
         ]

@@ -14,7 +14,8 @@ from trace_examples import ring, strip
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.mechanisms import MECHANISMS, Exponential, Laplace, Mechanism, PlanarIsotropic, RandomisedResponse
+from mechdesign.mechanisms import Exponential, Laplace, Mechanism, PlanarIsotropic, RandomisedResponse
+from mechdesign.mechanisms._kinds import MECHANISMS
 from mechdesign.model._channel import Channel
 from mechdesign.traces import Trace, compose
 

@@ -15,6 +15,7 @@ from trace_examples import released, ring, strip
 
 import mechdesign as md
 from mechdesign.errors import InputError
+from mechdesign.traces._adversary import degrees_of
 from mechdesign.traces._hmm import logarithm
 from mechdesign.traces._trace import Trace
 
@@ -377,7 +378,7 @@ def test_degrees_of_protection() -> None:
     assert degrees("lp") == [2, 2, 2, 3, 2]
     known = Trace(domain, g, 1, np.eye(5), [0, 1, 0, 0, 0]).table(1)[0]
     assert known.degrees.tolist() == [0, 1, 0, 0, 0]
-    assert md.traces.degrees_of([known, known], [1, 2]).tolist() == [1, 0]
+    assert degrees_of([known, known], [1, 2]).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
