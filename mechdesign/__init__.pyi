@@ -1,37 +1,36 @@
 # ruff: noqa: I001 (in four groups)
 # values
-from .model import Domain as Domain
-from .model import Prior as Prior
-from .model import MarkovChain as MarkovChain
-from .model import Channel as Channel
-from .model import Problem as Problem
-from .synthesis import Design as Design
-from .certify import Certificate as Certificate
-from .measures import Audit as Audit
+from .model._domain import Domain as Domain
+from .model._prior import Prior as Prior
+from .model._markov import MarkovChain as MarkovChain
+from .model._channel import Channel as Channel
+from .model._problem import Problem as Problem
+from .synthesis._result import Design as Design
+from .certify._certificate import Certificate as Certificate
+from .measures._audit import Audit as Audit
 from .leakage.accounting import Ledger as Ledger
-from .synthesis import SolveSettings as SolveSettings
-from .synthesis import SolveSummary as SolveSummary
+from .synthesis._settings import SolveSettings as SolveSettings
+from .synthesis._result import SolveSummary as SolveSummary
 
 # requirements
-from .model import MetricPrivacy as MetricPrivacy
-from .model import ThresholdPrivacy as ThresholdPrivacy
-from .model import GraphPrivacy as GraphPrivacy
-from .model import DistortionPrivacy as DistortionPrivacy
-from .model import ContinuousPrivacy as ContinuousPrivacy
+from .model._requirements._metric import MetricPrivacy as MetricPrivacy
+from .model._requirements._threshold import ThresholdPrivacy as ThresholdPrivacy
+from .model._requirements._graph import GraphPrivacy as GraphPrivacy
+from .model._requirements._distortion import DistortionPrivacy as DistortionPrivacy
+from .model._requirements._continuous import ContinuousPrivacy as ContinuousPrivacy
 
 # functions
-from .synthesis import design as design
-from .certify import verify as verify
+from .synthesis._design import design as design
+from .certify._verify import verify as verify
 from .report._saving import save as save
-from .measures import audit as audit
-from .specification import read_spec as read_spec
+from .measures._audit import audit as audit
+from .specification._specification import read_spec as read_spec
 
 # modules
 from .model import distances as distances
 from . import graphs as graphs
 from . import mechanisms as mechanisms
 from . import leakage as leakage
-from .leakage import accounting as accounting
 from . import measures as measures
 from .measures import attack as attack
 from . import data as data

@@ -106,7 +106,7 @@ def loss_by_programs(
         P: Row-stochastic matrix of shape (n, n): an array, a SciPy sparse matrix or a `MarkovChain`.
         alphas: Values of α in nats from 0 to 20, a number or shape (k,).
         method: "charnes-cooper" (one program of n + 1 variables for a pair) or "dinkelbach" (a few of n variables).
-        solver: Name of any back end of linear programs; see `mechdesign.solve.solvers`.
+        solver: Name of any solver of linear programs.
         prune: Whether to leave out pairs that h proves; False to solve a program for every pair of distinct rows.
         options: Options of each solve; None for a feasibility tolerance of 1e-10. A time limit covers all solves.
 

@@ -32,7 +32,7 @@ from mechdesign.base._locks import (
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._contents import Contents
 from mechdesign.leakage._correlations import Correlation, functions_of_both
-from mechdesign.leakage._entries import APART, Entry, PolicyTotals, TimeStep, Totals, by_policy, rho_of, totals
+from mechdesign.leakage._entries import APART, Entry, PolicyTotals, TimeStep, Totals, by_policy, totals
 from mechdesign.leakage._judgement import judge, with_remedy
 from mechdesign.leakage._ledger_file import NUMBER, read_ledger, write_ledger
 from mechdesign.leakage._partition import Partition
@@ -41,21 +41,7 @@ from mechdesign.leakage._promises import assumptions, promises
 from mechdesign.leakage._series import Series, as_step, place_of
 from mechdesign.leakage._upwards import as_float
 
-__all__ = [
-    "MANIFEST",
-    "Checked",
-    "Entry",
-    "Ledger",
-    "LedgerSeries",
-    "Partition",
-    "PolicyTotals",
-    "Totals",
-    "begin_ledger",
-    "by_policy",
-    "check_folders",
-    "rho_of",
-    "totals",
-]
+__all__ = ["Entry", "Ledger", "LedgerSeries"]
 __dir__ = _lazy.listing(__all__)
 
 

@@ -25,8 +25,6 @@ from mechdesign.leakage._loss import limit_of, log_ratio
 from mechdesign.leakage._transitions import as_alphas, as_not_negative, as_target, as_transition
 
 __all__ = [
-    "Piecewise",
-    "Tables",
     "algorithm1",
     "algorithm2",
     "algorithm3",
