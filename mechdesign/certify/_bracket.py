@@ -56,7 +56,6 @@ def lower_bound(evidence: Evidence) -> float:
         CertificateError: A multiplier belongs to a pair that its requirement does not bound.
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import Evidence, lower_bound
     >>> half = 1 << 61
     >>> lower_bound(Evidence([[half, half]] * 2, 62, [0.5, 0.5], [[1, 2], [3, 2]], "expected", ()))
     1.4999999999999993

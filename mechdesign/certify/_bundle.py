@@ -90,7 +90,6 @@ class Bundle:
 
     >>> import tempfile
     >>> import mechdesign as md
-    >>> from mechdesign.certify import read
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     md.save(md.design(problem), f"{folder}/two", report=False)
@@ -205,7 +204,6 @@ def read(folder: str | Path) -> Bundle:
 
     >>> import tempfile
     >>> import mechdesign as md
-    >>> from mechdesign.certify import read
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     md.save(md.design(problem), f"{folder}/two", report=False)
@@ -257,7 +255,6 @@ def read_channel(path: str | Path) -> tuple[Integers, int, dict[str, NDArray[Any
 
     >>> import tempfile
     >>> import mechdesign as md
-    >>> from mechdesign.certify import read_channel
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     md.save(md.design(problem), f"{folder}/two", report=False)

@@ -272,7 +272,7 @@ def certify(evidence: Evidence, provenance: Mapping[str, str | float | int] | No
         CertificateError: A multiplier belongs to a pair that its requirement does not bound.
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import Evidence, Stated, certify
+    >>> from mechdesign.certify._stated import Stated
     >>> half = 1 << 61
     >>> stated = Stated.metric(Fraction(1), [[0, 1], [1, 0]])
     >>> certify(Evidence([[half, half]] * 2, 62, [0.5, 0.5], [[0, 1], [1, 0]], "expected", (stated,))).cost

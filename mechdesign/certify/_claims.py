@@ -48,7 +48,6 @@ class PairBound(ABC):
         number: The name of the number that determines the factors; `nominal` is its value.
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import PairBound
     >>> len(PairBound.metric(Fraction(1), [[0, 1], [1, 0]]))
     2
     """
@@ -171,7 +170,6 @@ class ExponentBound(PairBound):
         InputError: An argument is out of range, or lengths differ.
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import ExponentBound
     >>> ExponentBound("metric", Fraction(1), [0], [1], [2.0]).sentence(0)
     'exp(1 · 2.0)'
     """
@@ -238,7 +236,6 @@ class RatioBound(PairBound):
         InputError: An argument is out of range, or lengths differ.
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import RatioBound
     >>> RatioBound("ratios", Fraction(3, 2), [0], [1], [2], [1]).sentence(0)
     '3'
     """
@@ -319,7 +316,6 @@ class Floor:
         InputError: An argument is out of range, or lengths differ.
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import Floor
     >>> Floor(Fraction(1, 2), [[0, 1], [1, 0]]).nominal
     Fraction(1, 2)
     """

@@ -30,7 +30,6 @@ def forbidden_answer(numerators: Integers, cost: Floats) -> tuple[int, int] | No
         The secret and the observable of the first forbidden answer, or None.
 
     >>> import numpy as np
-    >>> from mechdesign.certify import forbidden_answer
     >>> forbidden_answer(np.array([[1, 1]]), np.array([[0.0, np.inf]]))
     (0, 1)
     """
@@ -51,7 +50,6 @@ def expected_cost(numerators: Integers, exponent: int, prior: Floats, cost: Floa
         The expected cost.
 
     >>> import numpy as np
-    >>> from mechdesign.certify import expected_cost
     >>> expected_cost(np.array([[1, 1], [0, 2]]), 1, np.array([0.5, 0.5]), np.array([[0.0, 1], [1, 0]]))
     Fraction(1, 4)
     """
@@ -71,7 +69,6 @@ def cost_per_secret(numerators: Integers, exponent: int, cost: Floats) -> tuple[
         One fraction for each secret.
 
     >>> import numpy as np
-    >>> from mechdesign.certify import cost_per_secret
     >>> cost_per_secret(np.array([[1, 1], [0, 2]]), 1, np.array([[0.0, 1], [1, 0]]))
     (Fraction(1, 2), Fraction(0, 1))
     """
@@ -99,7 +96,6 @@ def worst_cost(numerators: Integers, exponent: int, cost: Floats) -> Fraction:
         The worst cost.
 
     >>> import numpy as np
-    >>> from mechdesign.certify import worst_cost
     >>> worst_cost(np.array([[1, 1], [0, 2]]), 1, np.array([[0.0, 1], [1, 0]]))
     Fraction(1, 2)
     """
@@ -124,7 +120,6 @@ def distortion(numerators: Integers, exponent: int, prior: Floats, error: Floats
         The distortion.
 
     >>> import numpy as np
-    >>> from mechdesign.certify import distortion
     >>> distortion(np.array([[1, 1], [0, 2]]), 1, np.array([0.5, 0.5]), np.array([[0.0, 1], [1, 0]]))
     Fraction(1, 4)
     """

@@ -48,7 +48,6 @@ class Slope:
         observable: The observable with the largest slope.
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import Slope
     >>> Slope(Fraction(1, 4), anchor=3).anchor
     3
     """
@@ -79,7 +78,6 @@ class Dithered:
 
     >>> from fractions import Fraction
     >>> import numpy as np
-    >>> from mechdesign.certify import Dithered
     >>> claim = Dithered("continuous", Fraction(1), 2, 2, 2, Fraction(1), Fraction(1))
     >>> claim.holds(claim.steepest(np.array([[4, 4], [4, 4], [4, 4], [5, 3]])))
     True

@@ -39,7 +39,6 @@ class PairMultipliers:
     Raises:
         InputError: A value is out of range, or lengths differ.
 
-    >>> from mechdesign.certify import PairMultipliers
     >>> PairMultipliers([0], [1], [0], [0.5])
     PairMultipliers(1 entries)
     """
@@ -79,7 +78,6 @@ class FloorMultipliers:
     Raises:
         InputError: A value is out of range, or lengths differ.
 
-    >>> from mechdesign.certify import FloorMultipliers
     >>> FloorMultipliers([0], [1], [0.5])
     FloorMultipliers(1 entries)
     """
@@ -145,7 +143,6 @@ class Evidence:
     Raises:
         InputError: An argument is out of range, or the sizes of the arguments do not match.
 
-    >>> from mechdesign.certify import Evidence
     >>> half = 1 << 61
     >>> Evidence([[half, half]] * 2, 62, [0.5, 0.5], [[0, 1], [1, 0]], "expected", ())
     Evidence(2 secrets, 2 observables, 0 requirements, None)

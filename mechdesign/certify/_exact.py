@@ -53,7 +53,6 @@ def exact(value: object, path: str = "value") -> Fraction:
     Raises:
         InputError: The value is NaN, infinite, a truth value, malformed, or too long.
 
-    >>> from mechdesign.certify import exact
     >>> exact(0.6), exact("3/7")
     (Fraction(3, 5), Fraction(3, 7))
     """
@@ -85,7 +84,6 @@ def exact_text(fraction: Fraction) -> str:
         A decimal if the number has a finite decimal, else "p/q".
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import exact_text
     >>> exact_text(Fraction(3, 5)), exact_text(Fraction(1, 3))
     ('0.6', '1/3')
     """
@@ -136,7 +134,6 @@ def float_up(fraction: Fraction) -> float:
         processor flushes subnormal numbers to zero, the result is not subnormal; see `is_flushing`.
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import float_up
     >>> float_up(Fraction(1, 3))
     0.33333333333333337
     """
@@ -194,7 +191,6 @@ def float_down(fraction: Fraction) -> float:
         The greatest float whose printed decimal is not above `fraction`; -infinity below the least float.
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import float_down
     >>> float_down(Fraction(1, 3))
     0.3333333333333333
     """

@@ -57,7 +57,6 @@ class Violation:
         excess: The relative excess; infinite if the target never gives the observable.
         sentence: A sentence that describes the violation.
 
-    >>> from mechdesign.certify import Violation
     >>> Violation(0, 1, 2, 0.5, "").pair
     (0, 1)
     """
@@ -90,7 +89,6 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
 
     >>> from fractions import Fraction
     >>> import numpy as np
-    >>> from mechdesign.certify import PairBound, check
     >>> bound = PairBound.metric(Fraction(1), [[0, 1], [1, 0]])
     >>> check(np.array([[3, 1], [1, 3]]), 2, bound).excess > 0
     True
@@ -197,7 +195,6 @@ def realised(numerators: Integers, exponent: int, bound: PairBound) -> float:
 
     >>> from fractions import Fraction
     >>> import numpy as np
-    >>> from mechdesign.certify import PairBound, realised
     >>> realised(np.array([[3, 1], [1, 3]]), 2, PairBound.metric(Fraction(1), [[0, 1], [1, 0]]))
     1.0986122886681098
     """

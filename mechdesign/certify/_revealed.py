@@ -19,7 +19,6 @@ def revealed(numerators: Integers | Floats) -> tuple[int, ...]:
         The secrets, ascending.
 
     >>> import numpy as np
-    >>> from mechdesign.certify import revealed
     >>> revealed(np.array([[3, 1, 0], [2, 1, 1]]))
     (1,)
     """

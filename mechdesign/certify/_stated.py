@@ -63,7 +63,6 @@ class Stated:
             allowed.
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import Stated
     >>> Stated.metric(Fraction(1), [[0, 1], [1, 0]]).claim(2).nominal
     Fraction(1, 1)
     """
@@ -315,7 +314,6 @@ class Form:
         extends: A kind whose name a claim of this kind may have instead: a floor of distortion privacy is called
             "distortion".
 
-    >>> from mechdesign.certify import Form
     >>> Form(("epsilon",), ("distance",), lambda stated, n: None).named
     False
     """

@@ -34,7 +34,6 @@ class Verified:
 
     >>> import tempfile
     >>> import mechdesign as md
-    >>> from mechdesign.certify import examine
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     md.save(md.design(problem), f"{folder}/two", report=False)
@@ -91,7 +90,6 @@ def examine(folder: str | Path) -> Verified:
 
     >>> import tempfile
     >>> import mechdesign as md
-    >>> from mechdesign.certify import examine
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     md.save(md.design(problem), f"{folder}/two", report=False)
@@ -115,7 +113,7 @@ def prove(bundle: Bundle) -> Verified:
 
     >>> import tempfile
     >>> import mechdesign as md
-    >>> from mechdesign.certify import prove, read
+    >>> from mechdesign.certify._bundle import read
     >>> problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", [[0, 1], [1, 0]])])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     md.save(md.design(problem), f"{folder}/two", report=False)
