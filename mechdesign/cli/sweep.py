@@ -47,8 +47,9 @@ def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, 
     """
     # Imported late, so that `mechdesign --help` is fast.
     from mechdesign.runs import sweep
+    from mechdesign.runs._points import read
 
-    asked, started = sweep.read(specification), time.perf_counter()
+    asked, started = read(specification), time.perf_counter()
     with naming_options(_OPTIONS), progress("checking") as live, promising("keeping the designs that are finished"):
 
         def tell(done: int, total: int) -> None:

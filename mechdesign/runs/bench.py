@@ -20,7 +20,7 @@ from mechdesign.base._machine import name_processor
 from mechdesign.base._process import ignore_warnings
 from mechdesign.base._version import __version__
 from mechdesign.certify._texts import csv_text
-from mechdesign.runs._families import FAMILIES, Family
+from mechdesign.runs._families import FAMILIES
 from mechdesign.runs._phases import TOLERANCE, Verdict
 from mechdesign.runs._scores import Score, scores
 from mechdesign.runs._worker import Outcome, Task, run_in_worker
@@ -29,7 +29,7 @@ from mechdesign.solve._cvxpy import takes_options
 from mechdesign.solve._registry import Solver
 from mechdesign.synthesis._settings import Rows, SolveSettings
 
-__all__ = ["FAMILIES", "SUITES", "Family", "Suite", "Verdict", "run"]
+__all__ = ["Suite", "run"]
 __dir__ = _lazy.listing(__all__)
 
 Row = Mapping[str, Any]

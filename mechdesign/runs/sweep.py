@@ -59,7 +59,7 @@ from mechdesign.synthesis._bundle import encode
 from mechdesign.synthesis._folders import Wanted, check_folder
 from mechdesign.synthesis._result import SolveSummary
 
-__all__ = ["Point", "Sweep", "parse", "points", "read", "run"]
+__all__ = ["Point", "Sweep", "parse", "points", "run"]
 __dir__ = _lazy.listing(__all__)
 
 Row = Mapping[str, Value]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class BlockBackEnd(Protocol):
     """A solver of block programs: a function that is imported on first use.
 
-    >>> from mechdesign.solve import block_back_end
+    >>> from mechdesign.solve._solve import block_back_end
     >>> callable(block_back_end("block"))
     True
     """

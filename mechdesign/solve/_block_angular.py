@@ -23,7 +23,6 @@ class FloorBlock:
             worst cost.
 
     >>> import numpy as np
-    >>> from mechdesign.solve import FloorBlock
     >>> FloorBlock(0.5, np.eye(2)).minimum
     0.5
     """
@@ -42,7 +41,6 @@ class WorstBlock:
         row: Rows (q,), indices below n.
 
     >>> import numpy as np
-    >>> from mechdesign.solve import WorstBlock
     >>> WorstBlock(np.ones((3, 2)), np.array([0, 1, 1])).row.size
     3
     """
@@ -68,7 +66,6 @@ class BlockProgram:
         InputError: Shapes do not match, or values are out of range.
 
     >>> import numpy as np
-    >>> from mechdesign.solve import BlockProgram
     >>> BlockProgram(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[np.inf, 1.0], [1.0, np.inf]])).columns
     2
     """
@@ -127,7 +124,6 @@ class RatioMultipliers:
         values: The multipliers (k,).
 
     >>> import numpy as np
-    >>> from mechdesign.solve import RatioMultipliers
     >>> RatioMultipliers(np.array([0]), np.array([1]), np.array([0]), np.array([0.5])).values.sum()
     np.float64(0.5)
     """
@@ -148,7 +144,6 @@ class BlockMultipliers:
         weights: Weights (q,) of the worst cost, or None.
 
     >>> import numpy as np
-    >>> from mechdesign.solve import BlockMultipliers, RatioMultipliers
     >>> none = np.zeros(0, dtype=np.int64)
     >>> BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0))).floors
     ()

@@ -80,7 +80,7 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The unchecked answer of a back end, which `mechdesign.solve.solve` turns into a `Solution`.
+    """The unchecked answer of a back end, which `solve` turns into a `Solution`.
 
     Attributes:
         status: The solver's status.
@@ -108,7 +108,7 @@ class Answer:
 class BackEnd(Protocol):
     """A solver of linear programs: a function in its own file that is imported on first use.
 
-    >>> from mechdesign.solve import BackEnd, find
+    >>> from mechdesign.solve._registry import find
     >>> solver: BackEnd = find("highs-simplex").load()
     """
 
@@ -133,7 +133,7 @@ class Solution:
         start: A starting point for the next solve by the same back end, or None.
 
     >>> import numpy as np
-    >>> from mechdesign.solve import LinearProgram, solve
+    >>> from mechdesign.solve._solve import solve
     >>> program = LinearProgram([1.0], np.ones((1, 1)), [2.0], [np.inf], [0.0], [np.inf])
     >>> solve(program, "scipy").x
     array([2.])
@@ -175,7 +175,6 @@ def measure(program: LinearProgram, answer: Answer, *, solver: str, seconds: flo
         The solution, with recomputed status and residuals.
 
     >>> import numpy as np
-    >>> from mechdesign.solve import Answer, LinearProgram, Status, measure
     >>> program = LinearProgram([1.0], np.ones((1, 1)), [2.0], [np.inf], [0.0], [np.inf])
     >>> answer = Answer(Status.OPTIMAL, np.array([1.0]), np.array([1.0]), 1, "done", "toy 1.0")
     >>> measure(program, answer, solver="toy", seconds=0.0).status.name

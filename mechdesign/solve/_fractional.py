@@ -40,7 +40,6 @@ class FractionalProgram:
         InputError: Shapes do not match, numbers are not finite, or the denominator is zero everywhere.
 
     >>> import numpy as np, scipy.sparse
-    >>> from mechdesign.solve import FractionalProgram
     >>> none = np.zeros(0)
     >>> matrix = scipy.sparse.csr_array((0, 1))
     >>> FractionalProgram([2.0], [1.0], matrix, none, none, [0.0], [1.0], 0.0, 1.0).fraction(np.array([1.0]))
@@ -110,7 +109,6 @@ class CharnesCooper:
         unit: The factor by which the last variable scales t.
 
     >>> import numpy as np, scipy.sparse
-    >>> from mechdesign.solve import FractionalProgram, charnes_cooper
     >>> none, matrix = np.zeros(0), scipy.sparse.csr_array((0, 1))
     >>> fractional = FractionalProgram([2.0], [1.0], matrix, none, none, [0.0], [1.0], 0.0, 1.0)
     >>> charnes_cooper(fractional).invert(np.array([0.5, 0.5]))
@@ -150,7 +148,6 @@ def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> Char
         The linear program and the inverse transformation.
 
     >>> import numpy as np, scipy.sparse
-    >>> from mechdesign.solve import FractionalProgram, charnes_cooper
     >>> none, matrix = np.zeros(0), scipy.sparse.csr_array((0, 1))
     >>> charnes_cooper(FractionalProgram([2.0], [1.0], matrix, none, none, [0.0], [1.0], 0.0, 1.0)).program.columns
     2
@@ -219,7 +216,6 @@ def dinkelbach(fractional: FractionalProgram, value: float) -> LinearProgram:
         The linear program.
 
     >>> import numpy as np, scipy.sparse
-    >>> from mechdesign.solve import FractionalProgram, dinkelbach
     >>> none, matrix = np.zeros(0), scipy.sparse.csr_array((0, 1))
     >>> dinkelbach(FractionalProgram([2.0], [1.0], matrix, none, none, [0.0], [1.0], 0.0, 1.0), 0.5).cost < 0
     array([ True])

@@ -123,7 +123,6 @@ class Residuals:
         bound: The dual objective, without multipliers and reduced costs of the wrong sign.
         gap: The relative difference of the objective and the bound.
 
-    >>> from mechdesign.solve import Residuals
     >>> Residuals(0.0, 0.0, 2.0, 2.0, 0.0).gap
     0.0
     """
@@ -159,7 +158,6 @@ def residuals(program: LinearProgram, x: Floats, row_dual: Floats) -> Residuals:
         The residuals.
 
     >>> import numpy as np
-    >>> from mechdesign.solve import LinearProgram, residuals
     >>> program = LinearProgram([1.0], np.ones((1, 1)), [2.0], [np.inf], [0.0], [np.inf])
     >>> residuals(program, np.array([2.0]), np.array([1.0])).gap
     0.0

@@ -26,7 +26,7 @@ class Solver:
 
     Attributes:
         name: The name for users, in lower case, such as "highs-simplex".
-        load: A function that returns the back end, a `mechdesign.solve.BackEnd` or `mechdesign.solve.BlockBackEnd`.
+        load: A function that returns the back end, a `BackEnd` or `BlockBackEnd`.
             `load` is called on first use, so it may import slow packages.
         package: The package that the solver needs.
         takes: The type of program that the solver accepts: "rows" for a `LinearProgram`, or "blocks" for a
@@ -106,7 +106,6 @@ def register(solver: Solver) -> None:
     Raises:
         InputError: The name is taken, reserved, or not in lower case.
 
-    >>> from mechdesign.solve import Solver, available, register
     >>> register(Solver("toy-for-this-example", lambda: None, "numpy"))
     >>> available()[-1].name
     'toy-for-this-example'
@@ -130,7 +129,6 @@ def available() -> tuple[Solver, ...]:
     Returns:
         The solvers, in the order of registration.
 
-    >>> from mechdesign.solve import available
     >>> available()[0].name
     'block'
     """
@@ -150,7 +148,6 @@ def find(name: str) -> Solver:
         InputError: The name is unknown.
         MissingDependencyError: The package of the solver is not installed.
 
-    >>> from mechdesign.solve import find
     >>> find("scipy").deaf
     True
     """

@@ -47,7 +47,6 @@ def solve(
         MissingDependencyError: The package of the solver is not installed.
 
     >>> import numpy as np
-    >>> from mechdesign.solve import LinearProgram, solve
     >>> program = LinearProgram([1.0], np.ones((1, 1)), [2.0], [np.inf], [0.0], [np.inf])
     >>> solve(program, "scipy").residuals.objective
     2.0
@@ -86,7 +85,6 @@ def block_back_end(solver: str) -> BlockBackEnd:
     Raises:
         InputError: The solver does not take block programs.
 
-    >>> from mechdesign.solve import block_back_end
     >>> callable(block_back_end("block"))
     True
     """

@@ -1,10 +1,1 @@
 from . import formats as formats
-from ._design import design as design
-from ._design import synthesise as synthesise
-from ._result import Design as Design
-from ._result import SolveSummary as SolveSummary
-from ._settings import SolveSettings as SolveSettings
-from ._sizes import Estimate as Estimate
-from ._sizes import Size as Size
-from ._sizes import estimate as estimate
-from ._sizes import size_of as size_of

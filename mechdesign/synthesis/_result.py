@@ -239,7 +239,7 @@ class Design:
     ) -> Answers:
         """Draw answers for places: each place is mapped to its secret, whose certified row is sampled exactly.
 
-        The coordinates are either latitude and longitude, or x and y. See `mechdesign.model.sample_at` for the details.
+        The coordinates are either latitude and longitude, or x and y.
 
         Args:
             latitude: Latitude in degrees: a number, or an array with one place per entry.
