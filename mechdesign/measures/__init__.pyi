@@ -1,17 +1,7 @@
 from . import attack as attack
-from ._audit import Audit as Audit
 from ._audit import DistanceLoss as DistanceLoss
 from ._audit import PairLoss as PairLoss
-from ._audit import audit as audit
-from ._tight import Rows as Rows
-from ._tight import Tight as Tight
 from ._tight import Witness as Witness
-from ._tight import exact_rows as exact_rows
-from ._tight import rates as rates
-from ._tight import tight as tight
-from ._utility import differs as differs
-from ._utility import distances as distances
 from ._utility import euclidean_error as euclidean_error
 from ._utility import mismatch_error as mismatch_error
 from ._utility import regions as regions
-from ._utility import root_mean_square_error as root_mean_square_error

@@ -285,7 +285,7 @@ def tight(rows: Rows, bound: ExponentBound) -> Tight:
         The tight ε.
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import PairBound
+    >>> from mechdesign.certify._claims import PairBound
     >>> bound = PairBound.metric(Fraction(1), [[0, 1], [1, 0]])
     >>> tight(exact_rows([[0.75, 0.25], [0.25, 0.75]]), bound).witness
     Witness(pair=(0, 1), observable=0)
@@ -340,7 +340,7 @@ def rates(rows: Rows, bound: ExponentBound) -> tuple[Floats, Integers]:
         never occurs for the second. For a pair of weight 0, ε is 0.
 
     >>> from fractions import Fraction
-    >>> from mechdesign.certify import PairBound
+    >>> from mechdesign.certify._claims import PairBound
     >>> rates(exact_rows([[1, 0], [0, 1]]), PairBound.metric(Fraction(1), [[0, 1], [1, 0]]))[0]
     array([inf, inf])
     """

@@ -1,15 +1,9 @@
-from ._discrete import DiscreteGaussian as DiscreteGaussian
-from ._discrete import DiscreteLaplace as DiscreteLaplace
-from ._discrete import DiscreteNoise as DiscreteNoise
 from ._finite import Exponential as Exponential
 from ._finite import FiniteMechanism as FiniteMechanism
 from ._finite import Geometric as Geometric
 from ._finite import RandomisedResponse as RandomisedResponse
-from ._finite import additive as additive
 from ._finite import hops as hops
 from ._finite import snapping as snapping
-from ._kinds import MECHANISMS as MECHANISMS
-from ._knorm import HullChoice as HullChoice
 from ._knorm import KNormMechanism as KNormMechanism
 from ._knorm import Laplace as Laplace
 from ._knorm import PlanarIsotropic as PlanarIsotropic

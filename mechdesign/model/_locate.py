@@ -298,7 +298,7 @@ def locate(
     Raises:
         InputError: Some places are outside, and `outside` is "refuse"; the message names the first outside place.
 
-    >>> from mechdesign.model import Domain
+    >>> from mechdesign.model._domain import Domain
     >>> area = Domain.grid(columns=4, rows=3, width=4.0, height=3.0).area(PLANE)
     >>> locate(area, (np.array([2.5]), np.array([1.5])))[0].tolist()
     [6]

@@ -52,15 +52,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "chebyshev",
-    "check_metric",
     "euclidean",
     "hamming",
     "haversine",
     "manhattan",
     "margin",
-    "matrix",
-    "pairs_within",
-    "reach",
     "shortest_path",
 ]
 __dir__ = _lazy.listing(__all__)

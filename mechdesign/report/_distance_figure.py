@@ -43,7 +43,7 @@ def epsilon_by_distance(
         InputError: No audit, more than five, or wrong radii.
 
     Example:
-        >>> from mechdesign.measures import audit
+        >>> from mechdesign.measures._audit import audit
         >>> found = audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]])
         >>> epsilon_by_distance({"response": found}).axes[0].get_ylabel()
         'least ε in nats'

@@ -29,7 +29,7 @@ class ClaimedPrivacy(Requirement):
     Raises:
         InputError: The list of statements is empty, or a statement is for a different number of secrets.
 
-    >>> from mechdesign.model import GraphPrivacy
+    >>> from mechdesign.model._requirements._graph import GraphPrivacy
     >>> import networkx as nx
     >>> ClaimedPrivacy(GraphPrivacy(1, nx.path_graph(3)).stated(), 3)
     ClaimedPrivacy(graph, 1 claims, 3 secrets)

@@ -31,7 +31,7 @@ _R = TypeVar("_R", bound="Requirement")
 class Requirement(ABC):
     """A requirement on a channel, with its exact claims and its description in words.
 
-    >>> from mechdesign.model import MetricPrivacy
+    >>> from mechdesign.model._requirements._metric import MetricPrivacy
     >>> isinstance(MetricPrivacy(1, [[0, 1], [1, 0]]), Requirement)
     True
     """
@@ -213,7 +213,7 @@ def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> St
     Raises:
         InputError: The statement requires all anchors, or a floor is kept and its prior gives the subset probability 0.
 
-    >>> from mechdesign.model import GraphPrivacy
+    >>> from mechdesign.model._requirements._graph import GraphPrivacy
     >>> import networkx as nx
     >>> (graph,) = GraphPrivacy(1, nx.path_graph(4)).stated()
     >>> restricted(graph, np.array([1, 2])).arrays["edges"].tolist()
