@@ -1,4 +1,3 @@
-from mechdesign.graphs._exposure import hull_level as hull_level
 from mechdesign.model._markov import VaryingChain as VaryingChain
 
 from ._adversary import AdversarialPrivacy as AdversarialPrivacy
@@ -6,19 +5,10 @@ from ._adversary import Adversary as Adversary
 from ._adversary import Beliefs as Beliefs
 from ._adversary import adversarial_level as adversarial_level
 from ._adversary import adversarial_privacy as adversarial_privacy
-from ._adversary import degrees_against as degrees_against
-from ._adversary import degrees_of as degrees_of
-from ._adversary import expected_error as expected_error
-from ._adversary import level_against as level_against
 from ._composition import Composition as Composition
 from ._composition import compose as compose
-from ._composition import compose_graphs as compose_graphs
-from ._composition import stage_level as stage_level
-from ._composition import stages_of as stages_of
 from ._published import PublishedTrace as PublishedTrace
-from ._released import History as History
 from ._released import ReleasedTrace as ReleasedTrace
-from ._stage import Fitted as Fitted
 from ._stage import Release as Release
 from ._stage import Stage as Stage
 from ._trace import Trace as Trace

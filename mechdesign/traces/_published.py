@@ -82,11 +82,12 @@ class PublishedTrace:
 
     >>> import tempfile
     >>> import mechdesign as md
+    >>> from mechdesign.traces._released import History
     >>> domain, graph = md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2)
     >>> trace = md.traces.Trace(domain, graph, 1, [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5], rng=1)
     >>> steps = (trace.step(0), trace.step(0))
     >>> released = md.traces.ReleasedTrace(
-    ...     "walk", "planar-isotropic", steps, trace.transition, trace.initial, True, True, md.traces.History()
+    ...     "walk", "planar-isotropic", steps, trace.transition, trace.initial, True, True, History()
     ... )
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     md.save(released, folder, report=False)

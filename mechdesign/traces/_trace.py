@@ -57,13 +57,13 @@ class Trace:
         graph: The policy graph; its nodes are 0, …, n−1.
         epsilon: ε in nats per edge, for each release.
         transition: The Markov chain that the adversary knows, (n, n), or one chain for each step: a
-            `mechdesign.model.VaryingChain`, or an array (steps − 1, n, n). The public channels and costs depend on the
+            `mechdesign.traces.VaryingChain`, or an array (steps − 1, n, n). The public channels and costs depend on the
             chain. If the chain was estimated from the data of a person, the channels and costs reveal information about
             these data.
         initial: The distribution of the state at the first time, before any release, (n,). The public channels and
             costs depend on this distribution, too.
-        mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name from
-            `mechdesign.mechanisms.MECHANISMS`. The name "lp" is the channel of least expected cost, designed anew
+        mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name that a
+            specification knows. The name "lp" is the channel of least expected cost, designed anew
             for the belief at each time. A function (epsilon, domain, graph, hull) that returns a
             `mechdesign.mechanisms.Mechanism` builds a mechanism of one's own. It is called for each policy graph,
             whose nodes are the possible states. Its channel must keep the graph in exact arithmetic. Only this is
