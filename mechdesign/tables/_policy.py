@@ -280,12 +280,13 @@ which changes from one value of age to the next or the previous one.
                 )
 
     def sensitivity(self, query: Any, norm: int = 1, **options: Any) -> Any:
-        """Return the policy-specific global sensitivity of a query; `mechdesign.tables.sensitivity` describes it.
+        """Return the policy-specific global sensitivity of a query.
 
         Args:
             query: the query, given as a name, weights or a function.
             norm: 1 for the ℓ1 norm, 2 for the ℓ2 norm.
-            **options: further keywords of `mechdesign.tables.sensitivity`.
+            **options: `attribute` of a sum, `partition` of a histogram, `clusters` and `origins` of k-means, or the
+                number of `records` for a function.
 
         Returns:
             The sensitivity, as an int or a Fraction if it is exact, else as a float that is rounded up.

@@ -59,7 +59,6 @@ class Workload(LinearQueries, Query[Release]):
         kind: the kind of strategy; "auto" chooses the kind with the least expected error.
         tolerance: the relative gap at which the search for the best Gaussian strategy stops.
 
-    >>> from mechdesign.tables import Domain, Policy, prefixes
     >>> policy = Policy.threshold(Domain({"age": range(8)}), 1)
     >>> prefixes(8).sensitivity(policy).value, prefixes(8).plan(policy, rho="0.5").queries
     (1, 8)

@@ -65,7 +65,7 @@ def certified_bound(workload: LinearQueries, space: EdgeSpace, weights: Floats) 
     Returns:
         The bound and its proof.
 
-    >>> from mechdesign.tables import identity
+    >>> from mechdesign.tables._workload import identity
     >>> from mechdesign.tables._strategies._gaussian import edge_space
     >>> space = edge_space(2, np.array([[0, 1]]))
     >>> round(certified_bound(identity(2), space, np.ones(1)).value, 6)

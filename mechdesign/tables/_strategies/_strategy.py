@@ -93,7 +93,8 @@ class Strategy:
         trace: the trace tr(M(AᵀA)⁺) for the integer rows A.
         lay_out: the function that makes the arrays, which a release needs.
 
-    >>> from mechdesign.tables import Domain, Policy, identity
+    >>> from mechdesign.tables import Domain
+    >>> from mechdesign.tables._workload import identity
     >>> found = identity(4).using("identity").strategy(Policy.threshold(Domain({"age": range(4)}), 1), "laplace")
     >>> found.kind, found.rows.shape
     ('identity', (4, 4))
