@@ -1,14 +1,2 @@
-from ._document import Document as Document
-from ._document import SolverTable as SolverTable
-from ._grammar import schema as schema
-from ._policy import PolicyTable as PolicyTable
-from ._policy import ReleaseSettings as ReleaseSettings
-from ._read import read_text as read_text
-from ._read import tables_of as tables_of
 from ._specification import Specification as Specification
-from ._specification import from_tables as from_tables
 from ._specification import parse as parse
-from ._specification import read_spec as read_spec
-from ._table_specification import ReleaseDocument as ReleaseDocument
-from ._table_specification import ReleaseSpecification as ReleaseSpecification
-from ._table_specification import read as read

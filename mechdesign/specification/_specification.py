@@ -2,7 +2,7 @@
 
 A specification has a ``title`` and the tables ``[domain]``, ``[prior]``, ``[cost]``, and ``[[privacy]]`` once for each
 requirement. The tables ``[observables]``, ``[policy]``, ``[release]``, ``[ledger]`` and ``[solver]`` are optional. File
-names are relative to the folder of the specification. `mechdesign.specification.schema` returns the grammar as a JSON
+names are relative to the folder of the specification. `mechdesign info --schema` prints the grammar as a JSON
 schema. The other modules of this folder define and read the tables.
 
 ``epsilon``, ``radius``, ``minimum`` and ``delta`` are exact: 0.1 is one tenth, and a string such as "1/3" is accepted.

@@ -266,7 +266,7 @@ class DividedLedgerTable(LedgerTable, frozen=True):
 class ReleaseDocument(Table, frozen=True):
     """A specification of a release from a table of records.
 
-    >>> from mechdesign.specification import schema
+    >>> from mechdesign.specification._grammar import schema
     >>> sorted(schema(ReleaseDocument)["required"])
     ['domain', 'policy', 'release', 'table']
 
