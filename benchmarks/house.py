@@ -40,6 +40,7 @@ LIMITS = {"rooms": 16, "floors": 9, "upward arrows": 0, "lazy upward arrows": 0,
     "commands": 24,
     "options": 130,
     "public modules": 24,
+    "public names": 300,
     "definitions of __dir__": 1,
 }
 WALK = """

@@ -7,7 +7,6 @@ is for all names of the module that end so. Before pages are read, each listed n
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import pkgutil
 import re
@@ -159,16 +158,11 @@ class Objects(SphinxDirective):
 
 
 def other_names(name: str, value: Any) -> Iterator[str]:
-    """Yield the names of the public modules and of the defining module under which an object can be imported, too."""
+    """Yield the names under which the defining module and the real name of the public module have an object, too."""
     own = name.rpartition(".")[2]
     home = getattr(value, "__module__", None) or ""
     if home.startswith("mechdesign"):
-        parts = home.split(".")
         yield f"{home}.{getattr(value, '__name__', own)}"
-        for depth in range(1, len(parts)):
-            module = importlib.import_module(".".join(parts[:depth]))
-            if getattr(module, own, None) is value:
-                yield f"{module.__name__}.{own}"
     real = pkgutil.resolve_name(name.rpartition(".")[0]).__name__
     yield f"{real}.{own}"
 
