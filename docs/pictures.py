@@ -243,7 +243,7 @@ def main() -> None:
     for name in sys.argv[1:] or PICTURES:
         make, kind = PICTURES[name]
         with report_style():
-            make().savefig(FOLDER / f"{name}.{kind}", dpi=110, metadata={"Software": None})
+            make().savefig(FOLDER / f"{name}.{kind}", dpi=160, metadata={"Software": None})
         print(name)
 
 

@@ -192,7 +192,8 @@ def frame(axes: Axes, domain: Domain, ticks: bool = True) -> None:
     axes.set_xticks([place for place, _ in across], labels=[name for _, name in across])
     axes.set_yticks([place for place, _ in up], labels=[name for _, name in up])
     if to_scale and domain.unit:
-        _ruler(axes, domain.unit)
+        # Panels without ticks have titles above.
+        _ruler(axes, domain.unit, below=not ticks)
 
 
 def degree_ticks(domain: Domain, most: int = 5) -> tuple[list[tuple[float, str]], list[tuple[float, str]]] | None:
@@ -243,13 +244,14 @@ def _degrees(domain: Domain) -> tuple[tuple[float, float], tuple[float, float]] 
     return (float(starts[0]), float(rates[0])), (float(starts[1]), float(rates[1]))
 
 
-def _ruler(axes: Axes, unit: str) -> None:
-    """Draw a bar of a round length above the right corner of a map."""
+def _ruler(axes: Axes, unit: str, below: bool) -> None:
+    """Draw a bar of a round length above or below the right corner of a map."""
     west, east = axes.get_xlim()
     length, place = ruler_length(east - west), axes.get_xaxis_transform()
+    height, beyond, side = (-0.03, -0.05, "top") if below else (1.02, 1.03, "bottom")
     ends = [east - length, east]
-    axes.plot(ends, [1.02, 1.02], color=INK, linewidth=2, transform=place, clip_on=False, solid_capstyle="butt")
-    axes.text(east, 1.03, f"{short(length)} {clip(unit)}", transform=place, ha="right", va="bottom", fontsize=8.0)
+    axes.plot(ends, [height, height], color=INK, linewidth=2, transform=place, clip_on=False, solid_capstyle="butt")
+    axes.text(east, beyond, f"{short(length)} {clip(unit)}", transform=place, ha="right", va=side, fontsize=8.0)
 
 
 def ruler_length(width: float) -> float:

@@ -85,8 +85,8 @@ def report_style() -> Iterator[None]:
 
 @contextmanager
 def reproducible() -> Iterator[None]:
-    """Save figures reproducibly with the user's settings, and restore these settings afterwards."""
-    with _SETTINGS.set_to(lambda _: {"svg.hashsalt": _RC["svg.hashsalt"]}):
+    """Save figures reproducibly, with text as text, and otherwise with the user's settings; afterwards restore them."""
+    with _SETTINGS.set_to(lambda _: {name: _RC[name] for name in ("svg.hashsalt", "svg.fonttype")}):
         yield
 
 
@@ -137,7 +137,7 @@ class NotebookFigure(Figure):
 
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of `width` × `height` inches that arranges its panels itself."""
-    return NotebookFigure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.09))
+    return NotebookFigure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05))
 
 
 def in_report_style(function: Callable[_P, Figure]) -> Callable[_P, Figure]:

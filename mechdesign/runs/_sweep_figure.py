@@ -46,8 +46,9 @@ def draw_costs(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> Figure:
             axes.errorbar(
                 at, cost, (below, [0.0] * len(at)), color=colour, marker=marker, linewidth=1.0, label=clip(name, 60)
             )
-    foot = [places[row[first]] for row in rows if "cost" not in row]
-    axes.plot(foot, [0.03] * len(foot), "x", color=MUTED, transform=axes.get_xaxis_transform(), clip_on=False)
+    # An empty line would break the layout.
+    if foot := [places[row[first]] for row in rows if "cost" not in row]:
+        axes.plot(foot, [0.03] * len(foot), "x", color=MUTED, transform=axes.get_xaxis_transform(), clip_on=False)
     if few and others:
         put_legend(figure)
     costs = [row["cost"] for row in rows if "cost" in row]
