@@ -179,37 +179,6 @@ def membership(parts: Sequence[Integers], n: int) -> Integers:
     return member
 
 
-def hop_distance(graph: nx.Graph, i: int, j: int | None = None) -> float | dict[int, float]:
-    """Return the number of edges on the shortest path from i to j, or infinity without a path (PGLP, Definition 4).
-
-    Secrets whose shortest path has k edges are kε-indistinguishable.
-
-    Args:
-        graph: The policy graph.
-        i: The first node.
-        j: The last node; None means all nodes.
-
-    Returns:
-        The number of edges. If `j` is None, a dictionary with the number of edges to each node, in ascending order.
-
-    Raises:
-        InputError: A node is not in the graph.
-
-    >>> hop_distance(nx.path_graph(4), 0, 3)
-    3.0
-    """
-    check_graph(graph)
-    start = as_node(graph, i, "i")
-    if j is not None:
-        end = as_node(graph, j, "j")
-        try:
-            return float(nx.shortest_path_length(graph, start, end))
-        except nx.NetworkXNoPath:
-            return math.inf
-    reached = nx.single_source_shortest_path_length(graph, start)
-    return {int(node): float(reached.get(node, math.inf)) for node in sorted(graph)}
-
-
 def _nodes(graph: nx.Graph) -> Integers:
     return np.array(sorted(graph), dtype=np.int64)
 

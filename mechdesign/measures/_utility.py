@@ -14,7 +14,6 @@ of single released outputs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -61,34 +60,6 @@ def euclidean_error(
     """
     rows, weights = _joint(channel, prior)
     return float(weights @ (rows.values * _lengths(rows, points, observables)).sum(axis=1))
-
-
-def root_mean_square_error(
-    channel: Channel | ArrayLike,
-    prior: Prior | ArrayLike,
-    points: Domain | ArrayLike,
-    *,
-    observables: Domain | ArrayLike | None = None,
-) -> float:
-    """Return √(Σ_s π_s Σ_o p(o|s) ‖f(s) − f(o)‖₂²), the error of DPHMM, Equation 3.
-
-    Args:
-        channel: The channel p(o|s) (n, m).
-        prior: The prior π (n,).
-        points: The places of the secrets (n, d).
-        observables: The places of the observables (m, d); by default, the places of the secrets.
-
-    Returns:
-        The error, in the unit of the points.
-
-    Raises:
-        InputError: The shapes of the arguments do not match.
-
-    >>> root_mean_square_error([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5], [[0.0], [2.0]])
-    1.0
-    """
-    rows, weights = _joint(channel, prior)
-    return math.sqrt(float(weights @ (rows.values * _lengths(rows, points, observables) ** 2).sum(axis=1)))
 
 
 def mismatch_error(

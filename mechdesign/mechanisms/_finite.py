@@ -1,16 +1,12 @@
 """Mechanisms with finitely many answers: exponential, geometric and randomised response.
 
-The functions `snapping` and `additive` return the matrices of common rules, for audits. These matrices are not
-certified.
+The function `snapping` returns the matrix of a common rule, for audits. This matrix is not certified.
 """
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -183,11 +179,6 @@ def _metric(values: ArrayLike) -> Floats:
 
 # Above this value, neighbouring floats differ by 1 or more.
 _LARGEST_MULTIPLE = 2.0**52
-# The largest accepted magnitude of the noise. This bound limits the number of columns.
-_LARGEST_NOISE = 10**7
-# Because of rounding, a sum of probabilities may differ from 1 by this much. The audit of a channel uses the same
-# limit.
-_FARTHEST_SUM = 0.001
 
 
 def snapping(domain: Domain, spacing: float) -> Floats:
@@ -218,48 +209,6 @@ def snapping(domain: Domain, spacing: float) -> Floats:
         raise InputError("spacing", "is too small for a float to distinguish its multiples", value=width, bound=bound)
     _, place = np.unique(multiples, axis=0, return_inverse=True)
     return np.eye(int(place.max()) + 1)[place.ravel()]
-
-
-@in_own_arithmetic
-def additive(masses: Mapping[int, float], n: int) -> Floats:
-    """Return the matrix of the rule "add integer noise to the secret", for the secrets 0 to n − 1.
-
-    Args:
-        masses: The probability of each noise value.
-        n: The number of secrets.
-
-    Returns:
-        The probabilities of the sums, shape (n, m). The m columns are the integers from the least to the largest sum.
-
-    Raises:
-        InputError: A value is not an integer, or the sum of the probabilities differs from 1 by more than 0.001.
-
-    >>> additive({-1: 0.25, 0: 0.5, 1: 0.25}, 2).tolist()
-    [[0.25, 0.5, 0.25, 0.0], [0.0, 0.25, 0.5, 0.25]]
-    """
-    size = as_integer(n, "n", 1)
-    require_kind(masses, Mapping, "masses", "a mapping of integers to probabilities")
-    if not masses:
-        raise InputError("masses", "are empty", bound="a probability for each value of the noise")
-    values = np.array([_as_noise_value(value) for value in masses])
-    weights = as_nonnegative(list(masses.values()), "masses", 1)
-    total = math.fsum(weights)
-    if abs(total - 1) > _FARTHEST_SUM:
-        raise InputError("masses", "do not sum to 1", value=total, bound="1, to within 0.001")
-    start = int(values.min())
-    matrix = np.zeros((size, size + int(values.max()) - start))
-    for secret in range(size):
-        matrix[secret, secret + values - start] = weights
-    return matrix
-
-
-def _as_noise_value(value: Any) -> int:
-    """Return a noise value; raise `InputError` unless it is an integer of moderate magnitude."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not -_LARGEST_NOISE <= int(value) <= _LARGEST_NOISE:
-        bound = f"integers between -{_LARGEST_NOISE} and {_LARGEST_NOISE}"
-        raise InputError("masses", "contain an invalid noise value", value=value, bound=bound)
-    return int(value)
 
 
 def exponential_rows(apart: Floats, rate: float) -> Floats:

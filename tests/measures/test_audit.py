@@ -16,7 +16,6 @@ from refusals import Mistake, assert_refused
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.measures._tight import exact_rows
-from mechdesign.mechanisms._finite import additive
 from mechdesign.model._words import format_bound
 from mechdesign.report._audit_page import html, pairs_figure
 from mechdesign.report._verdicts import describe_rows, judge_audit
@@ -245,7 +244,7 @@ def test_rules() -> None:
     assert md.audit(
         md.mechanisms.Geometric(0.5, 6).matrix(), np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))
     ).holds("0.5000000001")
-    bounded = md.audit(additive({-1: 0.25, 0: 0.5, 1: 0.25}, 3), LINE[:3, :3])
+    bounded = md.audit([[0.25, 0.5, 0.25, 0, 0], [0, 0.25, 0.5, 0.25, 0], [0, 0, 0.25, 0.5, 0.25]], LINE[:3, :3])
     assert bounded.epsilon == math.inf
     with pytest.raises(InputError, match="spacing: is not positive"):
         md.mechanisms.snapping(domain, 0)

@@ -23,7 +23,6 @@ from mechdesign.data import Named
 from mechdesign.data.matrices import read_matrix
 from mechdesign.errors import CorrelationWarning, InputError, InputWarning
 from mechdesign.graphs._constraints import delta_set
-from mechdesign.measures._utility import root_mean_square_error
 from mechdesign.model._markov import VaryingChain, smooth
 from mechdesign.model._problem import largest_distortion
 
@@ -188,9 +187,6 @@ DOORS: dict[str, Callable[[Take], Any]] = {
     },
     "Euclidean error": lambda take: md.measures.euclidean_error(
         CHANNEL, take(WEIGHTS, True, False), take(PLACES, True, False)
-    ),
-    "root mean square error": lambda take: root_mean_square_error(
-        CHANNEL, PRIOR, take(PLACES, True, False), observables=take(PLACES, True, False)
     ),
     "mismatch": lambda take: md.measures.mismatch_error(CHANNEL, PRIOR, take(KINDS, True, False)),
     "mismatch of answers": lambda take: md.measures.mismatch_error(

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.mechanisms._finite import additive
 
 FAR = md.Domain.from_points([[0.0, 0.0], [1e6, 0.0], [0.0, 3e6]])
 PAIR = functools.partial(md.mechanisms.Exponential, distance=[[0.0, 1.0], [1.0, 0.0]])
@@ -38,9 +37,6 @@ def test_laws_by_their_definitions():
         np.testing.assert_allclose(found, expected, rtol=1e-13, err_msg=name)
     # Each place goes to the nearest of (0, 0), (0, 1.5) and (1.5, 0).
     assert md.mechanisms.snapping(CITY, 1.5).tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
-    added = additive({-1: 0.25, 0: 0.5, 2: 0.25}, 2)
-    assert added.tolist() == [[0.25, 0.5, 0, 0.25, 0], [0, 0.25, 0.5, 0, 0.25]]
-    assert additive({-1: 1 / 3, 0: 1 / 3, 1: 1 / 3}, 2).shape == (2, 4)
     # Multiples that can just be told apart.
     assert md.mechanisms.snapping(md.Domain.from_points([[1.0], [2.0]]), 1e-15).tolist() == [[1, 0], [0, 1]]
 

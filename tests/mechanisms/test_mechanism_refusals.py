@@ -13,7 +13,6 @@ from refusals import Row, assert_closed, each
 
 import mechdesign as md
 from mechdesign.mechanisms._discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteLaplace
-from mechdesign.mechanisms._finite import additive
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 
 Exponential, Geometric, Response = md.mechanisms.Exponential, md.mechanisms.Geometric, md.mechanisms.RandomisedResponse
@@ -92,7 +91,6 @@ def finite() -> list[Row]:
     pair = Exponential(1, [[0.0, 1.0], [1.0, 0.0]])
     far = md.Domain.from_points([[0.0, 0.0], [1e6, 0.0]])
     line = md.Domain.from_points([[1.0], [2.0]])
-    masses = (5, None, [0.5, 0.5], {None: 1.0}, {0.5: 1.0}, {True: 1.0}, {10**8: 1.0}, {-1: 0.25, 0: 0.5})
     answers = (np.zeros((2, 0)), np.zeros((3, 2)), [0.0, 1.0], [[-1.0], [0.0]], [["a"], ["b"]])
     return [
         ("ε", lambda: Geometric(0, 3), "epsilon"),
@@ -107,7 +105,6 @@ def finite() -> list[Row]:
         ("node", lambda: Response.of_graph(1, nx.Graph([(2, 5)])).sample(3), "node", "not a node"),
         *each("interchanged", (md.mechanisms.PlanarLaplace, Exponential), lambda kind: kind(far, 1.0), "epsilon"),
         *each("spacing", (1e-16, 1e-320), lambda step: md.mechanisms.snapping(line, step), "spacing", "too small"),
-        *each("masses", masses, lambda given: additive(given, 2), "masses"),
         *each("answers", answers, lambda given: pair.matrix(answers=given), "answers"),
     ]
 

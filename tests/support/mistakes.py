@@ -23,11 +23,9 @@ from mechdesign.data.budgets import read_budgets
 from mechdesign.data.matrices import read_labelled, read_matrix
 from mechdesign.errors import InputError, MechdesignError, SpecificationError
 from mechdesign.graphs._constraints import delta_set
-from mechdesign.mechanisms._finite import additive
 from mechdesign.runs.sweep import read as read_sweep
 from mechdesign.specification._specification import from_tables
 from mechdesign.specification._table_specification import read
-from mechdesign.tables._optimal import optimal_attribute
 from mechdesign.tables._sensitivity._sensitivity import sensitivity
 from mechdesign.traces._adversary import level_against
 from mechdesign.traces._composition import stage_level
@@ -389,10 +387,7 @@ def of_another_type() -> Iterator[Mistake]:
             lambda wrong: md.data.to_grid([], wrong),
             md.tables.marginals,
         ),
-        "policy": (
-            lambda wrong: sensitivity(wrong, "histogram"),
-            lambda wrong: optimal_attribute(wrong, 1),
-        ),
+        "policy": (lambda wrong: sensitivity(wrong, "histogram"),),
         "text": (md.specification.parse, md.sweep.parse),
         "graph": (md.distances.shortest_path,),
         "channel": (lambda wrong: md.traces.adversarial_privacy(wrong, [0.5, 0.5]),),
@@ -498,7 +493,6 @@ def with_chains_and_traces() -> Iterator[Mistake]:
         ("a true trace longer than the release", "truth", lambda: md.figures.trace(city, [0, 1], [0, 1, 2])),
         ("a figure that shows no answers", "count", lambda: md.figures.answers(made, 0)),
         ("a design as a channel", "channel", lambda: md.attack.optimal(made, [0.25] * 4, np.ones((4, 4)))),
-        ("masses whose sum is not 1", "masses", lambda: additive({0: 0.5}, 2)),
         ("arguments in the wrong order", "epsilon", lambda: md.mechanisms.PlanarLaplace(city, 1.0)),
         ("a sweep that lists a value twice", "sweep", lambda: md.sweep.run(twice, "swept", jobs=1)),
         ("ε as a setting of a solver", "epsilon", lambda: md.specification.parse(SPECIFICATION).design(epsilon=2)),

@@ -1,4 +1,4 @@
-"""Optimal channels for one count and one attribute: closed forms, and the remapped geometric mechanism in fractions."""
+"""Optimal channels for one count: closed forms, and the remapped geometric mechanism in fractions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from mechdesign.errors import InputError, RevealedWarning
 from mechdesign.mechanisms._finite import Geometric
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._optimal import optimal_attribute, optimal_count
-from mechdesign.tables._policy import Policy
-
-LINE = Domain({"floor": range(5)})
+from mechdesign.tables._optimal import optimal_count
 
 
 def exact_geometric(alpha, size):
@@ -71,44 +66,6 @@ def test_the_remapped_geometric_mechanism_is_optimal_and_nothing_is_better():
         assert all(made.lower_bound <= other for other in (best, plain, (prior @ distance).min()))
 
 
-def test_an_attribute_on_a_line_is_a_count():
-    made, count = optimal_attribute(Policy.threshold(LINE, 1), 0.5), optimal_count(4, 0.5)
-    assert made.certificate.expected_cost == pytest.approx(count.certificate.expected_cost, rel=1e-9)
-
-
-def test_what_no_edge_joins_is_answered_exactly():
-    policy = Policy.partition(LINE, [0, 0, 1, 1, 2])
-    with pytest.raises(InputError, match=r"1 of 5 secrets \(4\).*isolated=\"release\""):
-        optimal_attribute(policy, 1, cost="hamming")
-    with pytest.warns(RevealedWarning, match=r"^1 of 5 secrets \(4\) has an answer that no other secret can produce"):
-        made = optimal_attribute(policy, 1, cost="hamming", isolated="release")
-    assert made.certificate.revealed == (4,)
-    # Randomised response within each block of two, and the truth alone in its block.
-    flipped = 1 / (1 + np.e)
-    assert made.certificate.expected_cost == pytest.approx(4 / 5 * flipped, rel=1e-9)
-    assert made.channel.matrix[4, 4] == 1
-
-
-def test_randomised_response_under_the_full_policy():
-    made = optimal_attribute(Policy.full(LINE), 1, cost="hamming")
-    assert made.certificate.expected_cost == pytest.approx(4 / (4 + np.e), rel=1e-9)
-
-
-def test_larger_sensitivity_is_the_threshold_policy():
-    made = optimal_count(4, 1, sensitivity=2)
-    other = optimal_attribute(Policy.threshold(LINE, 2), 1)
-    assert made.certificate.expected_cost == pytest.approx(other.certificate.expected_cost, rel=1e-9)
-    graph = nx.Graph(next(iter(made.problem.requirements)).graph)
+def test_larger_sensitivity_joins_more_counts():
+    graph = nx.Graph(next(iter(optimal_count(4, 1, sensitivity=2).problem.requirements)).graph)
     assert sorted(map(sorted, graph.edges)) == [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [2, 4], [3, 4]]
-
-
-def test_values_without_numbers():
-    made = optimal_attribute(Policy.full(Domain({"sex": ["f", "m"]})), 1, cost="hamming")
-    assert made.certificate.expected_cost == pytest.approx(1 / (1 + np.e), rel=1e-9)
-
-
-def test_several_attributes_add_up():
-    domain = Domain({"x": range(3), "y": [0.0, 0.5]})
-    made = optimal_attribute(Policy.attribute(domain), 1)
-    assert made.problem.cost[0, 5] == pytest.approx(2.5)
-    assert optimal_attribute(Policy.attribute(domain), 1, cost="squared").problem.cost[0, 5] == pytest.approx(4.25)

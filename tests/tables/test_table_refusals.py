@@ -18,7 +18,6 @@ from series import Series
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.tables._budget import Budget
-from mechdesign.tables._optimal import optimal_attribute
 from mechdesign.tables._parallel import parallel_composition
 from mechdesign.tables._policies._known_counts import marginal_constraints
 from mechdesign.tables._queries._cumulative import find_theta
@@ -596,7 +595,6 @@ def test_counts_travel_by_their_names() -> None:
 
 
 def test_optimal_channels() -> None:
-    five = Domain({"floor": range(5)})
     refused(
         {
             "records": each(B.optimal_count, (0, 1), (5000, 1)),
@@ -604,15 +602,5 @@ def test_optimal_channels() -> None:
             "cost": [lambda cost=cost: B.optimal_count(4, 1, cost=cost) for cost in ("cubic", np.ones((3, 3)))],
             "sensitivity": [lambda: B.optimal_count(4, 1, sensitivity=0)],
             "prior": [lambda: B.optimal_count(4, 1, prior=[0.25] * 4)],
-            "policy": [
-                lambda policy=policy: optimal_attribute(policy, 1)
-                for policy in (
-                    Policy.full(five, unbounded=True),
-                    Policy.full(five, constraints=[[1, 0, 0, 0, 0]]),
-                    Policy.full(Domain({"a": range(3000)})),
-                )
-            ],
         }
     )
-    with pytest.raises(InputError, match="needs a numeric attribute"):
-        optimal_attribute(Policy.full(SEX), 1)

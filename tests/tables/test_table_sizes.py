@@ -16,7 +16,7 @@ from mechdesign.specification._table_specification import parse
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policies._graphs import LARGEST_ARRAY, require_room
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._trees import choose_tree, ordered_error
+from mechdesign.tables._queries._trees import choose_tree
 from mechdesign.tables._sensitivity._sensitivity import sensitivity
 from mechdesign.tables._workload import all_ranges
 
@@ -144,7 +144,6 @@ def test_ranges_of_a_large_domain_are_refused():
     for error in (
         lambda: choose_tree(2**40, 2**39, 1),
         lambda: choose_tree(2**40, 3, 1).error,
-        lambda: ordered_error(2**40, 3, 1),
     ):
         with memory(2**27), pytest.raises(InputError, match="domain: has too many values for ranges"):
             error()

@@ -15,7 +15,6 @@ PRIOR = [0.5, 0.25, 0.25]
 def test_by_hand() -> None:
     places = [[0.0], [3.0], [4.0]]
     assert metrics.euclidean_error(CHANNEL, PRIOR, places) == 0.5 * 1.5 + 0.25 * (1 + 0.25)
-    assert metrics.root_mean_square_error(CHANNEL, PRIOR, places) == np.sqrt(0.5 * 4.5 + 0.25 * (4 + 0.25))
     assert metrics.mismatch_error(CHANNEL, PRIOR, ["a", "b", "b"]) == 0.5 * 0.5 + 0.25 * 0.25
     assert metrics.mismatch_error(CHANNEL, PRIOR, ["a", "b", "b"], observables=["b", "b", "a"]) == 0.5 + 0.25 * 0.5
 
@@ -29,9 +28,6 @@ def test_expectations_match_samples() -> None:
     lengths = metrics.distances(domain.points[states], domain.points[outputs])
     prior = np.full(6, 1 / 6)
     assert lengths.mean() == pytest.approx(metrics.euclidean_error(channel, prior, domain), rel=0.02)
-    assert np.sqrt((lengths**2).mean()) == pytest.approx(
-        metrics.root_mean_square_error(channel, prior, domain), rel=0.02
-    )
     regions = metrics.regions(domain, 3)
     wrong = metrics.differs(regions[states], regions[outputs])
     assert wrong.mean() == pytest.approx(metrics.mismatch_error(channel, prior, regions), rel=0.03)

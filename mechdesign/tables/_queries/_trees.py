@@ -592,36 +592,6 @@ def budget_split(size: int, theta: int, fanout: int, *, epsilon: object) -> tupl
 
 
 @in_own_arithmetic
-def ordered_error(size: int, theta: int, epsilon: object) -> float:
-    """Return the expected squared error of a range query by the ordered mechanism, averaged over all ranges.
-
-    A range within the domain is a difference of two cumulative counts with noise of scale Δ/ε, Δ = min(θ, |T| − 1).
-    With continuous noise the error is 4Δ²/ε² for every |T| (Blowfish, He et al. 2014, Theorem 7.1, for θ = 1). A range
-    that starts at the first value or ends at the last value requires only one noisy count. Isotonic regression can only
-    reduce the error.
-
-    Args:
-        size: the number |T| of values.
-        theta: θ, from 1 to |T|.
-        epsilon: ε in nats.
-
-    Returns:
-        The error.
-
-    Raises:
-        InputError: An argument is out of range.
-
-    >>> round(ordered_error(100, 1, epsilon=1), 3)
-    3.61
-    """
-    size, theta, _, budget = _check_arguments(size, theta, 2, epsilon)
-    sensitivity = min(theta, size - 1)
-    if sensitivity == 0:
-        return 0.0
-    return RangeNoise(sensitivity / budget, None).structure(size, 1, 2).mean_range_error()
-
-
-@in_own_arithmetic
 def choose_tree(size: int, theta: int, epsilon: object, *, fanout: int | None = None) -> RangePlan:
     """Choose the fan-out and the budget split of the ordered hierarchical mechanism with the least expected error.
 
