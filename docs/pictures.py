@@ -23,7 +23,7 @@ from mechdesign.graphs._constraints import excluded
 from mechdesign.report._design_figures import panels_figure
 from mechdesign.report._graph_figures import GraphMarks, draw_graph, draw_hull
 from mechdesign.report._style import WIDTH, headline, new_figure, put_legend, report_style
-from mechdesign.runs._sweep_figure import draw_costs
+from mechdesign.runs._sweep_figure import costs_figure
 from mechdesign.specification.examples import on_disk
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -219,7 +219,7 @@ privacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]
 sweep = { "privacy.0.epsilon" = [0.3, 0.5, 0.7, 1, 1.5, 2], "cost.objective" = ["expected", "worst"] }
 """)
     with tempfile.TemporaryDirectory() as folder:
-        return draw_costs(asked, md.sweep.run(asked, folder, jobs=1))
+        return costs_figure(asked, md.sweep.run(asked, folder, jobs=1))
 
 
 PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {

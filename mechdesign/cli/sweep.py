@@ -36,9 +36,9 @@ def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, 
     "privacy.0.epsilon" = [0.5, 1, 2]. By default all combinations are designed; mode = "zip" combines the first values
     of all lists, the second ones, and so on.
 
-    DIR gets results.csv, costs.svg, and a folder with a certified bundle for each design, or with failed.json. The same
-    command makes only what is missing: after Ctrl-C, a crash, or with further values. Failed points are rows of the
-    table, and the exit code is 0.
+    DIR gets results.csv, report.html, and a folder with a certified bundle for each design, or with failed.json. The
+    same command makes only what is missing: after Ctrl-C, a crash, or with further values. Failed points are rows of
+    the table, and the exit code is 0.
 
     Each design uses one thread, unless [solver] sets another number. Results do not depend on the number of processes
     or on a Dask cluster. The workers of a cluster need the same package versions, and the data at the same path.
@@ -70,7 +70,9 @@ def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, 
     count = f"{len(rows)} of {len(asked)} designs" if part else f"{len(rows)} designs"
     shown = ("status", *_ROUNDED)
     name = shlex.quote(folder)
-    following = [] if part else [f"{name}/costs.svg    # cost against privacy", f"{name}/results.csv    # all numbers"]
+    following = (
+        [] if part else [f"{name}/report.html    # cost against privacy", f"{name}/results.csv    # all numbers"]
+    )
     channel = next((row["channel"] for row in rows if "cost" in row), None)
     if channel is not None:
         following.append(f"mechdesign verify {name}/{channel}    # prove one of the designs again")

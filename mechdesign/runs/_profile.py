@@ -1,24 +1,38 @@
-"""The figure of a benchmark: the performance profile of Dolan and Moré (2002)."""
+"""The page of a benchmark: the performance profile of Dolan and Moré (2002), and the scores of the solvers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from mechdesign.base._arrays import Floats
-from mechdesign.report._style import ACCENT, DASHES, MUTED, WIDTH, in_report_style, new_figure, put_legend
+from mechdesign.model._words import short
+from mechdesign.report._page import Picture, Prose, Section, Table, page
+from mechdesign.report._style import ACCENT, DASHES, MUTED, WIDTH, new_figure, put_legend, report_style
+from mechdesign.report._verdicts import Verdict
 from mechdesign.runs._phases import OURS
 from mechdesign.runs._scores import Results, performance_profile
 
 
-@in_report_style
-def draw_profile(rows: Results) -> Figure:
-    """Show the share of problems that each solver solves within a multiple of the best time."""
+@report_style()
+def html(rows: Results, scores: Sequence[Iterable[object]]) -> str:
+    """Return the page of a benchmark; `scores` are the rows of `scores.csv`, below their heads."""
+    heads, *found = [[f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row] for row in scores]
+    said = "The share of problems that each solver solves within a multiple of the best time on the same problem."
+    picture = Picture("profile", "Performance profile", said, profile_figure(rows), Table(found, heads))
+    files = "results.csv has a row for each run, and scores.csv the totals of each solver."
+    sections = [Section("Time", [picture]), Section("Files", [Prose([files])])]
+    return page("Benchmark", _judge(performance_profile(rows)), sections)
+
+
+def profile_figure(rows: Results) -> Figure:
+    """Return the figure of the share of problems that each solver solves within a multiple of the best time."""
     profile = performance_profile(rows)
-    figure = new_figure(1.4 * WIDTH, 4.6)
+    figure = new_figure(WIDTH, 3.8)
     axes = figure.subplots()
     last = 1.3 * max([ratio for ratios in profile.values() for ratio in ratios if math.isfinite(ratio)], default=2.0)
     for index, name in enumerate(sorted(profile, key=lambda name: name not in OURS)):
@@ -31,18 +45,20 @@ def draw_profile(rows: Results) -> Figure:
         axes.step(x, 100 * y, where="post", label=name, linestyle=dashes, color=colour, linewidth=width)
     axes.set_xscale("log")
     axes.set_xlim(1, last)
+    axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if last < 200 else (1,)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_ylim(0, 103)
-    axes.set_xlabel("time, as a multiple of the best time on the same problem")
+    axes.set_xlabel("time, as a multiple of the best time")
     axes.set_ylabel("problems solved, in percent")
-    axes.set_title(_find_headline(profile))
     put_legend(figure)
     return figure
 
 
-def _find_headline(profile: Mapping[str, Floats]) -> str:
+def _judge(profile: Mapping[str, Floats]) -> Verdict:
     if not profile:
-        return "Nothing was solved"
+        return Verdict(False, "Nothing was solved.")
     fastest = {name: float((ratios == 1.0).mean()) for name, ratios in profile.items()}
     first = max(fastest, key=fastest.__getitem__)
     whole = sum(bool(np.isfinite(ratios).all()) for ratios in profile.values())
-    return f"{first} is fastest most often; {whole} of {len(profile)} solve all problems"
+    return Verdict(True, f"{first} is fastest most often: {whole} of {len(profile)} solvers solve all problems.")

@@ -26,7 +26,7 @@ from mechdesign.certify._certificate import Certificate
 from mechdesign.synthesis._bundle import find_design
 from mechdesign.synthesis._folders import Wanted
 
-RESULTS, FIGURE = "results.csv", "costs.svg"
+RESULTS, PAGE = "results.csv", "report.html"
 _FAILED = "failed.json"
 _CLAIM = re.compile(r"claim-[0-9]+")
 _UNNAMED = ".claim-"

@@ -1,4 +1,4 @@
-"""The figure of a sweep: the cost of each design against one swept key, with a line for each value of the others."""
+"""The page of a sweep: the cost of each design against one swept key, with a line for each value of the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from mechdesign.model._words import clip, format_bound, short
-from mechdesign.report._style import ACCENT, MARKERS, MUTED, SERIES, WIDTH, in_report_style, new_figure, put_legend
+from mechdesign.report._page import Picture, Prose, Section, first_rows, page
+from mechdesign.report._style import ACCENT, MARKERS, MUTED, SERIES, WIDTH, new_figure, put_legend, report_style
+from mechdesign.report._verdicts import Verdict
 from mechdesign.runs._points import Sweep, cell
 
 # Keys that determine the privacy: the first axis shows the first swept key of this list.
@@ -20,16 +22,28 @@ _WIDE_FIRST, _WIDE_COST = 8.0, 50.0
 _MOST_TICKS = 12
 
 
-@in_report_style
-def draw_costs(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Show the cost of each row, down to its lower bound; rows without a cost are crosses at the bottom."""
+@report_style()
+def html(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page of a sweep, with a row of `results.csv` for each point."""
+    columns = (*sweep.values, "status", "cost", "lower_bound", "relative_gap")
+    cells = [[_write(row[name]) if name in row else "" for name in columns] for row in rows]
+    said = "A bar extends down to the proved lower bound; a cross has no cost."
+    cost = Picture("cost", "The cost of each design", said, costs_figure(sweep, rows), first_rows(cells, columns))
+    files = "results.csv has a row for each point, with all digits; each folder of a point has its certified bundle."
+    sections = [Section("Cost", [cost]), Section("Files", [Prose([files])])]
+    notes = [f"{sweep.private}."] if sweep.private else []
+    return page(sweep.title if sweep.title.strip() else "Sweep", _judge(rows), sections, notes=notes)
+
+
+def costs_figure(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Return the figure of the cost of each row, down to its lower bound; rows without a cost are crosses."""
     values = {key: [cell(value) for value in listed] for key, listed in sweep.values.items()}
     first = choose_axis(values)
     others = [key for key in values if key != first and len(values[key]) > 1 and sweep.mode == "product"]
     places: dict[Any, Any] = {value: number for number, value in enumerate(dict.fromkeys(values[first]))}
     if all(_is_number(value) for value in places):
         places = {value: value for value in places}
-    figure = new_figure(1.4 * WIDTH, 3.6)
+    figure = new_figure(WIDTH, 3.4)
     axes = figure.subplots()
     lines: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -56,7 +70,6 @@ def draw_costs(sweep: Sweep, rows: Sequence[Mapping[str, Any]]) -> Figure:
     axes.set_xlabel(clip(first, 60))
     axes.set_ylabel("cost")
     axes.grid(axis="y")
-    axes.set_title(_summarise(costs))
     return figure
 
 
@@ -86,12 +99,13 @@ def _scale(axes: Axes, places: Mapping[Any, Any], costs: Sequence[float]) -> Non
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
 
 
-def _summarise(costs: Sequence[float]) -> str:
+def _judge(rows: Sequence[Mapping[str, Any]]) -> Verdict:
+    costs = [row["cost"] for row in rows if "cost" in row]
+    done = f"{len(costs)} of {len(rows)} designs are made"
     if not costs:
-        return "No design has a cost"
+        return Verdict(False, f"{done}.")
     low, high = (format_bound(each, up=True, digits=4) for each in (min(costs), max(costs)))
-    spread = low if low == high else f"{low} to {high}"
-    return f"{len(costs)} designs cost {spread}" if len(costs) > 1 else f"1 design costs {spread}"
+    return Verdict(len(costs) == len(rows), f"{done}: {'they cost' if len(costs) > 1 else 'it costs'} {low} to {high}.")
 
 
 def _write(value: object) -> str:

@@ -184,7 +184,7 @@ def run(
     Args:
         suite: "small", "medium", "large", or a suite of your own.
         solvers: Names of solvers, as for `mechdesign.design`; None for all installed and registered ones.
-        folder: Folder of the results, with ``rows/``, ``results.csv``, ``scores.csv`` and ``profile.svg``.
+        folder: Folder of the results, with ``rows/``, ``results.csv``, ``scores.csv`` and ``report.html``.
         time_limit: Seconds for one problem, or None for the limit of the suite.
         memory: Gigabytes for one problem, or None for the limit of the suite.
         rows: Privacy rows that solvers of rows receive, as for `mechdesign.design`.
@@ -305,11 +305,6 @@ def _tabulate(folder: Path, rows: Sequence[Row], time_limit: float) -> None:
     ]
     for name, table in tables.items():
         write_file(folder / name, [csv_text(table).encode()])
-    write_file(folder / "profile.svg", [_draw(rows)])
+    from mechdesign.runs._profile import html
 
-
-def _draw(rows: Sequence[Row]) -> bytes:
-    from mechdesign.report._style import figure_bytes
-    from mechdesign.runs._profile import draw_profile
-
-    return figure_bytes(draw_profile(rows))
+    write_file(folder / "report.html", [html(rows, tables["scores.csv"]).encode()])

@@ -40,7 +40,7 @@ from mechdesign.base._warnings import suppress_warnings
 from mechdesign.certify._texts import csv_text
 from mechdesign.runs._points import Point, Sweep, Value, cell, parse, points, read
 from mechdesign.runs._records import (
-    FIGURE,
+    PAGE,
     RESULTS,
     Record,
     claiming,
@@ -129,7 +129,7 @@ def run(
     count, (first, step) = _count_processes(jobs, dask), _parse_part(part)
     asked = points(sweep)
     found = list_points(target)
-    check_folder(target, {*found, RESULTS, FIGURE}, "a sweep", first=found)
+    check_folder(target, {*found, RESULTS, PAGE}, "a sweep", first=found)
     tasks = _plan(asked, target)
     mine = tasks[first::step]
     known = {task.point.name: read_record(task.folder, task.wanted) for task in mine}
@@ -450,11 +450,10 @@ def _write_table(target: Path, sweep: Sweep, asked: Sequence[Point], rows: Seque
 
 
 def _draw(target: Path, sweep: Sweep, rows: Sequence[Row]) -> None:
-    """Write the figure of the costs."""
+    """Write the page."""
     try:
-        from mechdesign.report._style import figure_bytes
-        from mechdesign.runs._sweep_figure import draw_costs
+        from mechdesign.runs._sweep_figure import html
 
-        write_file(target / FIGURE, [figure_bytes(draw_costs(sweep, rows))])
-    except Exception as error:  # All else is written, so that only the figure is missing.
-        raise ReportError(f"all designs are in {target}; only {FIGURE} is missing ({error})") from error
+        write_file(target / PAGE, [html(sweep, rows).encode()])
+    except Exception as error:  # All else is written, so that only the page is missing.
+        raise ReportError(f"all designs are in {target}; only {PAGE} is missing ({error})") from error

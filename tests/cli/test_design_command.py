@@ -345,7 +345,7 @@ def test_a_design_is_written_although_its_report_cannot_be_drawn(spec: Path, mon
 
 
 def test_what_was_computed_is_written_although_its_page_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mechdesign.runs._sweep_figure.draw_costs", _undrawable)
+    monkeypatch.setattr("mechdesign.runs._sweep_figure.html", _undrawable)
     asked = md.sweep.parse(SPECIFICATION + '[sweep]\n"privacy.0.epsilon" = [1, 2]')
     with pytest.raises(ReportError, match="all designs are in swept"):
         md.sweep.run(asked, "swept", jobs=1)

@@ -35,7 +35,7 @@ def test_a_table_and_what_is_next_are_shown(lists: str) -> None:
     shown = well("sweep", lists, "-o", "my out", "--jobs", 1).stdout
     assert "4 designs: 4 done" in shown
     following = shown[shown.index("\nnext") :]
-    assert "'my out'/costs.svg" in following
+    assert "'my out'/report.html" in following
     verify = next(line for line in following.splitlines() if line.startswith("mechdesign verify"))
     well(*shlex.split(verify, comments=True)[1:])
     before = {path: path.stat().st_mtime_ns for path in Path("my out").rglob("certificate.json")}

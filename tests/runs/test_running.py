@@ -198,7 +198,7 @@ def test_the_command_shows_scores_and_goes_on(monkeypatch, tmp_path):
     with (tmp_path / "out" / "results.csv").open(newline="") as file:
         assert tuple(next(csv.reader(file))) == COLUMNS
     assert (tmp_path / "out" / "scores.csv").read_text().splitlines()[1].split(",")[1:3] == ["2", "2"]
-    assert (tmp_path / "out" / "profile.svg").read_text().startswith("<?xml")
+    assert "Performance profile" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_wrong_usage_is_refused_before_anything_is_written(tmp_path, monkeypatch):

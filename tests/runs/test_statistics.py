@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.runs._profile import draw_profile
+from mechdesign.runs._profile import html
 from mechdesign.runs._scores import compute_shifted_mean, performance_profile, scores
 
 
@@ -69,9 +69,9 @@ def test_what_nobody_solved_is_left_out_of_the_profile():
     assert {name: ratios.tolist() for name, ratios in performance_profile(rows).items()} == {"auto": [1.0]}
 
 
-def test_the_figure_says_who_is_fastest():
+def test_the_page_says_who_is_fastest():
     for rows, said in (
-        (ROWS, "auto is fastest most often; 1 of 2 solve all problems"),
-        (ROWS[3:], "Nothing was solved"),
+        (ROWS, "<strong>auto is fastest most often:</strong> 1 of 2 solvers solve all problems."),
+        (ROWS[3:], "<strong>Nothing was solved.</strong>"),
     ):
-        assert draw_profile(rows).axes[0].get_title(loc="left") == said
+        assert said in html(rows, [["solver", "runs"], ["auto", 2]])

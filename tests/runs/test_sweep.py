@@ -53,7 +53,7 @@ def test_the_table_has_the_paths_as_written_then_the_results(made):
     ]
     assert len(rows) == 8
     names = {point.name for point in points(sweep())}
-    assert {path.name for path in folder.iterdir()} == {"results.csv", "costs.svg"} | names
+    assert {path.name for path in folder.iterdir()} == {"results.csv", "report.html"} | names
 
 
 def test_rows_are_what_single_designs_are(made):
@@ -265,9 +265,9 @@ def test_a_full_disk_ends_the_sweep_and_loses_nothing(tmp_path, monkeypatch):
     assert [row["status"] for row in run(sweep(), tmp_path, jobs=1)] == ["done"] * 8
 
 
-def test_a_figure_that_cannot_be_drawn_loses_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("mechdesign.runs._sweep_figure.draw_costs", lambda *_: 1 / 0)
-    with pytest.raises(ReportError, match=r"only costs\.svg is missing"):
+def test_a_page_that_cannot_be_made_loses_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("mechdesign.runs._sweep_figure.html", lambda *_: 1 / 0)
+    with pytest.raises(ReportError, match=r"only report\.html is missing"):
         run(sweep('"cost.power" = [1]'), tmp_path, jobs=1)
     assert [row["status"] for row in values(tmp_path)] == ["done"]
 
