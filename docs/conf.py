@@ -36,8 +36,10 @@ nitpicky = True
 suppress_warnings = ["ref.python"]
 nitpick_ignore_regex = [
     ("py:obj", r".*"),
-    # Types of private files, and the names of aliases.
+    # Types of private files and of no public name, and the names of aliases.
     ("py:.*", r"mechdesign\.(\w+\.)*_\w+(\.\w+)*"),
+    ("py:class", r"(mechdesign\.(data\.resampling|leakage\.cao2019)\.)?(Piecewise|Resampled|Tables)"),
+    ("py:class", r"(Description|ExponentBound|Fitted|GridPart|Lattice|Line|Overview|Pieces)"),
     ("py:class", r"(Axes|Borders?|Column|Correlation|Ends|Files|HullChoice|Longitudes|Number|PlaceOverview)"),
     ("py:class", r"(BasePolicy|Constraint|ProgressCallback|R|RangeNoise|SecretGraph|States|Times)"),
     ("py:class", r"(collections\.abc\.Mapping|dict|tuple)\[str"),

@@ -43,6 +43,7 @@ _OURS = {
     "NDArray": "numpy.ndarray",
     "Names": "tuple",
     "Path": "pathlib.Path",
+    "matplotlib.axes._axes.Axes": "matplotlib.axes.Axes",
     "networkx.classes.graph.Graph": "networkx.Graph",
     "numpy.random._generator.Generator": "numpy.random.Generator",
     "scipy.sparse._base.sparray": "scipy.sparse.sparray",
