@@ -4,12 +4,11 @@
     python record_solves.py compare BEFORE.json AFTER.json [--loose] [--verbose]
     python record_solves.py list
 
-`record` uses the public interface alone: `mechdesign.design`, and for the ten runs of column generation also the block
-back end, `mechdesign.solve.block_back_end`. Each case runs in a separate process, with one BLAS thread and one solver
-thread. `compare` without `--loose` requires equal numbers, to the last bit, and is for two records of one machine with
-the same libraries. `--loose` is for other processors and BLAS libraries. Iteration counts may then differ by
-`ITERATIONS` and working sets by `WORKING_SET`; brackets must contain the same optimum.
-"""
+`record` uses `mechdesign.design`, and for the ten runs of column generation also the block back end, `block_back_end`.
+Each case runs in a separate process, with one BLAS thread and one solver thread. `compare` without `--loose` requires
+equal numbers, to the last bit, and is for two records of one machine with the same libraries. `--loose` is for other
+processors and BLAS libraries. Iteration counts may then differ by `ITERATIONS` and working sets by `WORKING_SET`;
+brackets must contain the same optimum. """
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ import numpy as np
 
 import mechdesign as md
 from mechdesign.errors import BracketWarning, InputWarning, MechdesignError, MetricWarning, RevealedWarning
+from mechdesign.model import Requirement
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -41,7 +42,7 @@ def some_problem(random: np.random.Generator) -> md.Problem:
     else:
         cost = distance ** random.choice([1, 2])
     epsilon = float(10.0 ** random.uniform(-18, 3))
-    requirements: list[md.Requirement] = [md.MetricPrivacy(epsilon, distance)]
+    requirements: list[Requirement] = [md.MetricPrivacy(epsilon, distance)]
     if random.random() < 0.2:
         requirements = [md.ThresholdPrivacy(min(epsilon, 100), distance, float(distance.max() * 1.1 + 1))]
     if random.random() < 0.6:

@@ -210,7 +210,7 @@ def step(name: str, side: int, tolerance: float, folder: Path) -> Facts:
         certificate = md.design(problem(side, side), tolerance=1e-4).certificate
         return {"cost": certificate.expected_cost, "bound": certificate.lower_bound, "gap": certificate.relative_gap}
 
-    def told(now: md.Progress) -> None:
+    def told(now: md.solve.Progress) -> None:
         print(f"  {time.strftime('%H:%M:%S')} {now.stage}: [{now.lower}, {now.upper}]", file=sys.stderr, flush=True)
 
     design = md.design(problem(side, side), tolerance=tolerance, rows="rays", progress=told)

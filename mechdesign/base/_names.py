@@ -30,7 +30,7 @@ _AXES = ("secret", "observable")
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """An array with the names of its rows and columns, as `mechdesign.data.read_matrix` returns it.
+    """An array with the names of its rows and columns.
 
     NumPy functions accept it instead of its array. Functions of this package match its names with the labels of a
     domain; the rule is in docs/reference/data_files.md.

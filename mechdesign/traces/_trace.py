@@ -137,9 +137,7 @@ class Trace:
             remedy = "read recorded movements with md.data.Trajectory; this class releases a trace"
             raise InputError("domain", "is a text", value=domain, bound="a Domain", remedy=remedy)
         if ledger is not None and not isinstance(ledger, Ledger):
-            raise InputError(
-                "ledger", "is not a Ledger", value=type(ledger).__name__, bound="a mechdesign.leakage.Ledger"
-            )
+            raise InputError("ledger", "is not a Ledger", value=type(ledger).__name__, bound="a mechdesign.Ledger")
         self._ledger, self._series = ledger, series
         planner = Planner(
             domain,

@@ -131,7 +131,8 @@ import sys
 sys.path.insert(0, {folder!r})
 import deaf_solver
 from linear_cases import HONEST
-from mechdesign.solve import Options, Solver, register, solve
+from mechdesign.solve import Options, Solver, register
+from mechdesign.solve._solve import solve
 register(Solver("deaf", deaf_solver.load, "numpy", apart=0, deaf=True))
 register(Solver("hearing", deaf_solver.load, "numpy", apart=0))
 extra = {{"does": "sleep", "trace": {trace!r}, "hears": True}}

@@ -20,6 +20,7 @@ from mechdesign.certify._stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, MetricWarning, TimeLimitError
 from mechdesign.model._problem import largest_distortion
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.solve._contract import Answer, Options, Solution, Status, measure
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._normal import normalise
@@ -49,7 +50,7 @@ def drawn(seed: int) -> md.Problem:
     prior = random.random(n) * (random.random(n) > random.choice([0, 0.3]))
     prior[0] += 0.1
     prior /= prior.sum()
-    requirements: list[md.model.requirement.Requirement] = []
+    requirements: list[Requirement] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MetricWarning)
         requirements.append(md.MetricPrivacy(round(float(random.uniform(0.1, 3)), 3), distance))

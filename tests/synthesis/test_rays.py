@@ -39,9 +39,9 @@ def some_places(count: int) -> np.ndarray:
 
 
 @functools.cache
-def designed(tolerance: float) -> tuple[md.Design, list[md.Progress]]:
+def designed(tolerance: float) -> tuple[md.Design, list[md.solve.Progress]]:
     """Return the design of the grid, and what it told meanwhile."""
-    told: list[md.Progress] = []
+    told: list[md.solve.Progress] = []
     return md.design(problems()["grid"], rows="rays", tolerance=tolerance, progress=told.append), told
 
 
