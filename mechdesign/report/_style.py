@@ -137,7 +137,9 @@ class NotebookFigure(Figure):
 
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of `width` × `height` inches that arranges its panels itself."""
-    return NotebookFigure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05))
+    return NotebookFigure(
+        figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05, compress=True)
+    )
 
 
 def in_report_style(function: Callable[_P, Figure]) -> Callable[_P, Figure]:

@@ -129,6 +129,14 @@ def test_answers_of_the_most_likely_secrets_share_one_scale():
     assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes[:1]] == ["cell 5, prior 21%"]
 
 
+def test_titles_of_panels_are_not_cut_off():
+    grid = Domain.grid(11, 8, 15.0, 8.0)
+    drawn_ = in_report_style(figures.answers_figure)(asked(prior_of(88), grid, grid), mixing(88), count=2)
+    (height, *_) = [float(y) for y in re.findall(r'y="([\d.]+)"[^>]*>cell \d+, prior', page_svg(drawn_, "x"))]
+    # The baseline of a text of 8.5 points.
+    assert height > 7
+
+
 def test_the_true_cell_is_outlined():
     grid = Domain.grid(4, 3, 8.0, 3.0)
     axes = figures.answers_figure(asked(np.eye(12)[6], grid, grid), mixing(12), count=1).axes[0]
