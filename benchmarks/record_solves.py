@@ -8,7 +8,8 @@
 Each case runs in a separate process, with one BLAS thread and one solver thread. `compare` without `--loose` requires
 equal numbers, to the last bit, and is for two records of one machine with the same libraries. `--loose` is for other
 processors and BLAS libraries. Iteration counts may then differ by `ITERATIONS` and working sets by `WORKING_SET`;
-brackets must contain the same optimum. """
+brackets must contain the same optimum.
+"""
 
 from __future__ import annotations
 
