@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from mechdesign.base._arrays import Floats
@@ -132,15 +132,6 @@ def members_table(
     first = what if len(numbers) <= _MOST_ROWS else f"{what} (the {_MOST_ROWS} largest of {len(numbers)})"
     rows = [(name_of(domain, index), *map(write, numbers[index].tolist())) for index in chosen]
     return Table(rows, (first, *columns))
-
-
-def typeset(text: str) -> Markup:
-    """Return a text as HTML with lowered indices: the S of ε_S, for example.
-
-    >>> str(typeset("ε_S < 1"))
-    'ε<sub>S</sub> &lt; 1'
-    """
-    return Markup(re.sub(r"ε_(\w)", r"ε<sub>\1</sub>", str(escape(plain(text)))))
 
 
 @functools.cache

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from mechdesign.traces._released import ReleasedTrace, write_trace
 _PAGE = "report.html"
 
 
-@singledispatch
 def html(value: object) -> str:
     """Return the page on a design, a released trace, or a release of a table.
 
@@ -49,33 +47,19 @@ def html(value: object) -> str:
         >>> html(md.design(problem))[:15]
         '<!DOCTYPE html>'
     """
+    if isinstance(value, Design):
+        from mechdesign.report import _design_page as design_page
+
+        return design_page.html(value.problem, value.channel, value.certificate, value.origin)
+    if isinstance(value, ReleasedTrace):
+        from mechdesign.report import _trace_page as trace_page
+
+        return trace_page.html(value)
+    if isinstance(value, Release | Published):
+        from mechdesign.report import _table_page as table_page
+
+        return table_page.html(Published(value) if isinstance(value, Release) else value)
     raise _no_page(value)
-
-
-@html.register
-def _(value: Design) -> str:
-    from mechdesign.report import _design_page as design_page
-
-    return design_page.html(value.problem, value.channel, value.certificate, value.origin)
-
-
-@html.register
-def _(value: ReleasedTrace) -> str:
-    from mechdesign.report import _trace_page as trace_page
-
-    return trace_page.html(value)
-
-
-@html.register
-def _(value: Published) -> str:
-    from mechdesign.report import _table_page as table_page
-
-    return table_page.html(value)
-
-
-@html.register
-def _(value: Release) -> str:
-    return html(Published(value))
 
 
 def pages(value: object) -> dict[str, bytes]:

@@ -10,7 +10,7 @@ import numpy as np
 from mechdesign.certify._exact import exact_text
 from mechdesign.model._words import short
 from mechdesign.report import _table_figures as figures
-from mechdesign.report._page import Code, Picture, Prose, Row, Section, Table, first_rows, page, typeset
+from mechdesign.report._page import Code, Picture, Prose, Row, Section, Table, first_rows, page
 from mechdesign.report._style import report_style
 from mechdesign.report._verdicts import describe_errors, judge_table, limit_table, write_count
 from mechdesign.tables._files import Published
@@ -30,7 +30,7 @@ def html(publication: Published) -> str:
     rows = [
         ("Answers", f"{len(release):,}: {described.what}"),
         ("Policy", described.policy),
-        ("Mechanism", typeset(described.mechanism) if described.mechanism != "none" else "no noise"),
+        ("Mechanism", described.mechanism if described.mechanism != "none" else "no noise"),
         ("Spent", "nothing" if free else described.spent),
         ("Noise in steps of", _step(described.step)),
     ]

@@ -133,18 +133,6 @@ def test_exact_answers_say_so():
         assert words in page.words
 
 
-def test_indices_are_lowered():
-    threshold = 'policy = { kind = "threshold", theta = 20 }\n'
-    found = parse(
-        f'{AGE}{threshold}release = {{ kind = "cdf", epsilon = 1, mechanism = "ordered-hierarchical" }}\n'
-    ).release(data(), rng=1)
-    assert "ε_S = " in found.release.description.mechanism
-    page = saving.html(found)
-    assert "ε<sub>S</sub> = " in page
-    assert "ε<sub>H</sub> = " in page
-    assert "ε_" not in page
-
-
 def test_tables_hold_the_numbers():
     found = published("ranges")
     page = _Page(saving.html(found))
