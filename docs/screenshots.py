@@ -35,7 +35,7 @@ def page_of(problem: md.Problem) -> Callable[[Path], Path]:
     return make
 
 
-ANSWERS = "main section:not(:has(#answers)) { display: none; }"
+ANSWERS = "main section:not(:has(#answers)), #error, #explorer { display: none; }"
 # A page, and the style that selects its parts.
 PICTURES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "town": (page_of(town(1.0)), ANSWERS),

@@ -23,8 +23,8 @@ from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._words import clip, percent, short
 from mechdesign.report._style import ACCENT, INK, MUTED, RULE, WIDTH, new_figure
 
-LONGEST = 12.0
-"""Largest ratio of a map's sides at which it is drawn to scale; beyond it, the short side would be invisible."""
+_NARROWEST, _FLATTEST = 1 / 3, 12.0
+"""Ratios of width to height between which a map is drawn to scale; beyond them, one side would be hardly visible."""
 
 COLOURS = LinearSegmentedColormap.from_list("places", ["#f3ead3", "#f0b27a", "#d35c5c", "#7d2f7a", "#231942"])
 """From light to dark with the number; the lightest colour differs from the white of the page."""
@@ -153,7 +153,7 @@ def height_of(domain: Domain | None, width: float) -> float:
         return 0.55 * width
     west, east, south, north = extent(domain)
     ratio = (east - west) / (north - south)
-    return min(width / ratio, _HIGHEST) if 1 / LONGEST <= ratio <= LONGEST else 0.5 * width
+    return min(width / ratio, _HIGHEST) if _NARROWEST <= ratio <= _FLATTEST else 0.5 * width
 
 
 def borders(cells: Grid) -> tuple[Floats, Floats]:
@@ -173,7 +173,7 @@ def extent(domain: Domain) -> tuple[float, float, float, float]:
 def frame(axes: Axes, domain: Domain, ticks: bool = True) -> None:
     """Show the map to scale, with degrees along its sides if the domain has degrees, and otherwise with the unit."""
     west, east, south, north = extent(domain)
-    to_scale = 1 / LONGEST <= (east - west) / (north - south) <= LONGEST
+    to_scale = _NARROWEST <= (east - west) / (north - south) <= _FLATTEST
     axes.set_aspect("equal" if to_scale else "auto")
     # The cells of a grid have visible borders, so a map of cells needs no frame.
     for spine in axes.spines.values():
