@@ -32,7 +32,17 @@ from mechdesign.base._locks import (
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._contents import Contents
 from mechdesign.leakage._correlations import Correlation, functions_of_both
-from mechdesign.leakage._entries import APART, Entry, PolicyTotals, TimeStep, Totals, by_policy, rho_of, totals
+from mechdesign.leakage._entries import (
+    APART,
+    Entry,
+    PolicyTotals,
+    TimeStep,
+    Totals,
+    by_policy,
+    exact_cost,
+    rho_of,
+    totals,
+)
 from mechdesign.leakage._judgement import judge, with_remedy
 from mechdesign.leakage._ledger_file import NUMBER, read_ledger, write_ledger
 from mechdesign.leakage._partition import Partition
@@ -695,7 +705,7 @@ def _require_characters(text: str, path: str) -> None:
 def _as_cost(value: object, path: str, *, zero: bool = False) -> Fraction | None:
     if value is None:
         return None
-    number = exact(value, path)
+    number = exact_cost(value, path)
     if number < 0 or (number == 0 and not zero):
         problem, bound = ("must not be negative", "at least 0") if zero else ("must be positive", "greater than 0")
         raise InputError(path, problem, value=value, bound=bound)
