@@ -298,6 +298,9 @@ def test_a_stopped_design_does_not_replace_a_finished_one(
     assert (result.exit_code, "interrupted" in result.stderr) == (130, True)
     assert contents(made) == before
     assert md.verify(f"{made}-interrupted").holds
+    # Whatever has this name, the channel is kept under the next one.
+    assert run("design", "s.toml", "-o", made, "--no-report", "--overwrite").exit_code == 130
+    assert md.verify(f"{made}-interrupted-2").holds
     assert run("design", "s.toml", "-o", "fresh", "--no-report").exit_code == 130
     assert md.verify("fresh").holds
     assert_wrong_usage({"design s.toml -o fresh": "fresh holds a design (A line): it was interrupted; choose another"})

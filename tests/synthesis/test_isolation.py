@@ -187,7 +187,7 @@ def test_a_bound_of_2_to_the_62_gives_no_noticeable_protection(epsilon: str, sai
 
 @each_row("isolated", ["repair", "hull", "accept", "", None, True, 1])
 def test_other_values_of_isolated_are_refused(isolated: object) -> None:
-    with pytest.raises(InputError, match=r'^isolated: is not known.*must be one of refuse, release'):
+    with pytest.raises(InputError, match=r"^isolated: is not known.*must be one of refuse, release"):
         md.design(problem(md.MetricPrivacy(1, DISTANCE)), isolated=isolated)  # type: ignore[arg-type]
 
 
