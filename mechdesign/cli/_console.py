@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
+from mechdesign.base._deadline import Progress as Moment
 from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.base._locks import exists
 from mechdesign.certify._texts import escape
@@ -21,7 +22,6 @@ from mechdesign.certify._texts import escape
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mechdesign.base._deadline import Progress as Moment
     from mechdesign.base._deadline import ProgressCallback
     from mechdesign.leakage.accounting import Ledger
     from mechdesign.model._origin import Origin
@@ -40,6 +40,8 @@ _LINE_INTERVAL_S = 3.0
 # Seconds until progress is shown, and between two updates of a bar.
 _DELAY_S, _REFRESH_S = 2.0, 0.2
 _PART = re.compile(r"(?:((\d+) of (\d+)): )?(.*)", re.DOTALL)
+# The key of the line of progress that the command shows.
+_LINE = "mechdesign.progress"
 # Characters of a bar of progress.
 _BAR = 20
 _SIGNS = {"epsilon": "ε", "rho": "ρ"}
@@ -129,8 +131,15 @@ def progress(stage: str = "starting") -> Iterator[ProgressCallback]:
     """Show the stage and the time left of work that takes longer than 2 s on standard error.
 
     A thread shows a bar on a terminal, and elsewhere a line every few seconds. `stage` is shown until the work reports.
+    Within the command that shows progress already, only the stage changes.
     """
-    line, ended = _ProgressLine(stage), threading.Event()
+    context = click.get_current_context(silent=True)
+    meta = {} if context is None else context.meta
+    if (shown := meta.get(_LINE)) is not None:
+        shown.note(Moment(stage, 0.0))
+        yield shown.note
+        return
+    line, ended = meta.setdefault(_LINE, _ProgressLine(stage)), threading.Event()
     thread = threading.Thread(target=_show, args=(line, ended), daemon=True)
     thread.start()
     try:
@@ -138,6 +147,7 @@ def progress(stage: str = "starting") -> Iterator[ProgressCallback]:
     finally:
         ended.set()
         thread.join()
+        meta.pop(_LINE, None)
 
 
 def _show(line: _ProgressLine, ended: threading.Event) -> None:

@@ -10,7 +10,6 @@ import click
 
 from mechdesign.cli._arguments import input_files, read_specification
 from mechdesign.cli._console import say_note
-from mechdesign.cli._correlations import warnings_once
 from mechdesign.cli._found import Found, command
 from mechdesign.model._open_chain import ENDS
 from mechdesign.synthesis._folders import check_folder, check_no_input_in
@@ -63,11 +62,10 @@ def chain(
     names = ("forward.csv", "backward.csv", "states.csv", DOMAIN)
     if tables and (every, gap, ends) != (None, None, None):
         raise click.UsageError("--every, --gap and --ends are for chains of places; the steps of a table are given")
-    with warnings_once():
-        if tables:
-            files, notes = table_chain_files(table_specification.read(specification), tables)
-        else:
-            files, notes = chain_files(read_specification(specification, None, "release"), every, gap, ends)
+    if tables:
+        files, notes = table_chain_files(table_specification.read(specification), tables)
+    else:
+        files, notes = chain_files(read_specification(specification, None, "release"), every, gap, ends)
     held = "" if overwrite or not any((folder / name).exists() for name in names) else "a chain"
     check_folder(folder, names, "a chain", first=names, held=held)
     check_no_input_in(folder, names, input_files(specification) | {str(path): path for path in tables})

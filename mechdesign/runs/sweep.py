@@ -129,7 +129,7 @@ def run(
     count, (first, step) = _count_processes(jobs, dask), _parse_part(part)
     asked = points(sweep)
     found = list_points(target)
-    check_folder(target, {*found, RESULTS, FIGURE}, "a sweep", first=found)
+    check_folder(target, {*found, RESULTS, FIGURE}, "a sweep", first=found, others=bool(found))
     tasks = _plan(asked, target)
     mine = tasks[first::step]
     known = {task.point.name: read_record(task.folder, task.wanted) for task in mine}

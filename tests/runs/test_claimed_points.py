@@ -67,7 +67,8 @@ def test_a_process_that_has_a_point_says_so(tmp_path):
         with records.claiming(tmp_path, True) as also:
             assert not also
         assert f"process {os.getpid()} of {OWN['host']}" in records.describe_claim(tmp_path)
-    assert records.describe_claim(tmp_path) == ""
+    (tmp_path / "claim-0").write_text("")
+    assert records.describe_claim(tmp_path) == "another process makes it; if it has ended, call again with --retry"
 
 
 def test_what_a_killed_process_left_beside_its_record_is_removed(tmp_path):
@@ -141,7 +142,7 @@ def test_points_of_others_are_left_to_them(tmp_path, monkeypatch, blank_figure):
     write_claim(first, OWN | {"host": "elsewhere", "process": 12})
     rows = run(asked, tmp_path, jobs=1)
     assert [row["status"] for row in rows] == ["missing", "done"]
-    assert rows[0]["message"] == "process 12 of elsewhere makes it; if it has ended there, use --retry"
+    assert rows[0]["message"] == "process 12 of elsewhere makes it; if it has ended, call again with --retry"
     rows = run(asked, tmp_path, jobs=1, retry=True)
     assert [row["status"] for row in rows] == ["done", "done"]
     assert not [*first.glob("claim*"), *second.glob("claim*")]
