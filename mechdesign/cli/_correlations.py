@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mechdesign.base._errors import withholding_values
+from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.base._names import Named, Names
 from mechdesign.cli._arguments import matrix_options
 from mechdesign.cli._console import say_note
@@ -38,7 +38,11 @@ def correlation_files(chain: Path | None, backward: Path | None, forward: Path |
         return {"backward": backward, "forward": forward}
     if backward is not None or forward is not None:
         raise click.UsageError("give --chain, or --backward and --forward, not both")
-    return {name: chain / f"{name}.csv" for name in ("backward", "forward")}
+    found: dict[str, Path | None] = {name: chain / f"{name}.csv" for name in ("backward", "forward")}
+    if not all(file.is_file() for file in found.values() if file):
+        bound = "a folder of `mechdesign chain`, with backward.csv and forward.csv"
+        raise InputError("--chain", "is not a chain", value=str(chain), bound=bound)
+    return found
 
 
 def losses(

@@ -70,6 +70,8 @@ def budget(
     if target is not None:
         write_budgets(target, budgets)
     said = f"With these budgets no release leaks more than α = {alpha:g}."
+    if steps is not None and 0 in budgets:
+        said += " Releases with ε = 0 must not take place: nothing is left for them."
     return Found(said, {"alpha": alpha, "constant" if steps is None else "budgets": found})
 
 

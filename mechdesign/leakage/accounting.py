@@ -511,7 +511,7 @@ the budget of a ledger is a promise, and does not grow
         if not adopt and (found.epsilon, found.rho) != (known.epsilon, known.rho):
             raise LedgerError(
                 f"{self._path} was created with another budget ({_budgets(found.epsilon, found.rho)}, not "
-                f"{_budgets(known.epsilon, known.rho)}). Open it without a budget to use its own"
+                f"{_budgets(known.epsilon, known.rho)}). To use its own, state no budget"
             )
         _require_grown(self._path, known, found)
         self._contents = found
@@ -644,7 +644,7 @@ def _as_series(alpha: Number, backward: Correlation, forward: Correlation, histo
     if not any((*before, *after)):
         raise InputError(
             "backward",
-            "and forward are both None",
+            "is none, and so is forward",
             bound="a matrix in at least one direction",
             remedy="a ledger without a series bounds the releases without a correlation",
         )

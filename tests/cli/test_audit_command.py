@@ -107,7 +107,8 @@ def test_wrong_usage() -> None:
             "audit r.csv --spec spec.toml": "another number of secrets; found 6; must be 2",
             "audit r.csv --distance haversine": "ive --spec",
             "audit percent.csv --distance hamming": "does not sum to 1",
-            "audit logarithms.csv --distance hamming": "matrix[0,1]: is negative; must be a probability. Apply exp",
+            "audit r.csv --distance hammming": "Did you mean hamming?",
+            "audit logarithms.csv --distance hamming": "error: logarithms.csv[0,1]: is negative; must be a prob",
         }
     )
     # What was computed is shown, although its page cannot be written.

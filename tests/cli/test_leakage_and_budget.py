@@ -117,7 +117,7 @@ def test_the_folder_of_a_chain_stands_for_both_matrices() -> None:
     assert well(*leaks, "--chain", "chain").stdout == matrices
     assert_wrong_usage({
         "budget --alpha 1 --chain chain --backward B.csv": "not both",
-        "budget --alpha 1 --chain none": "none/backward.csv: cannot be opened",
+        "budget --alpha 1 --chain none": "--chain: is not a chain; found 'none'; must be a folder of",
     })  # fmt: skip
 
 

@@ -192,7 +192,7 @@ def test_what_cannot_run_is_refused(tmp_path):
     assert_refused(
         (
             Mistake("suite", run("tiny"), "suite", "must be one of small, medium, large"),
-            Mistake("suite's kind", run(3), "suite", "the name of one"),
+            Mistake("suite's kind", run(3), "suite", "one of small"),
             Mistake("solver", run(solvers=["auto", "highs-simplx"]), "solver", "Did you mean highs-simp"),
             Mistake("CVXPY's", run(solvers=["cvxpy-nobody"]), "solver", "is unknown to CVXPY"),
             Mistake("no solver", run(solvers=[]), "solvers", "list of names"),
