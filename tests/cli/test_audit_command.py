@@ -90,6 +90,15 @@ def test_a_folder_states_its_epsilon(blank_pictures: None) -> None:
     assert run("audit", "laplace.csv", "--spec", "spec.toml").exit_code == 1
 
 
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+def test_a_channel_with_forbidden_answers_is_audited_without_a_cost() -> None:
+    blocks = 'privacy = [{ kind = "graph", epsilon = 1, edges = [[0, 1], [3, 4]] }]\npolicy.isolated = "release"\n'
+    write(SPEC.partition("privacy")[0] + blocks, "blocks.toml")
+    md.save(md.read_spec("blocks.toml").design(), "blocks", report=False)
+    found = json.loads(well("audit", "blocks", "--json").stdout)
+    assert (found["holds"], found["cost"], found["revealed"]) == (True, None, [2, 5])
+
+
 def test_wrong_usage() -> None:
     write("", "empty.csv")
     write("75,25\n25,75\n", "percent.csv")

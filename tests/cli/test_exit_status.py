@@ -74,6 +74,7 @@ def test_status_1_says_that_a_verification_failed_and_nothing_else(monkeypatch: 
         monkeypatch.setattr("mechdesign.cli.verify.inspect", fail)
         result = run("verify", "anything")
         assert (result.exit_code, said in result.output) == (code, True), repr(raised)
+        assert bool(result.output) == bool(said), repr(raised)
 
 
 def test_too_little_memory_is_no_failed_verification(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

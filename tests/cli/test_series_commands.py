@@ -14,6 +14,7 @@ import pytest
 from cli_examples import assert_wrong_usage, flat, run, well
 
 import mechdesign as md
+from mechdesign.certify._exact import exact_text
 from mechdesign.leakage.accounting import begin_ledger
 from mechdesign.specification._table_specification import people_of
 
@@ -71,6 +72,8 @@ def test_a_chain_of_monthly_files_is_that_of_one_file_with_a_column() -> None:
     for name in ("forward.csv", "backward.csv", "states.csv", "domain.json"):
         assert Path("one", name).read_bytes() == Path("two", name).read_bytes() == Path("three", name).read_bytes()
     assert Path("one/forward.csv").stat().st_mode & 0o777 == 0o600
+    shutil.copy("all.csv", "two/states.csv")
+    assert_wrong_usage({"chain s.toml two/states.csv -o two --overwrite": "is the file of two/states.csv"})
     # A pair counts from one step to the next only, and each value keeps its row.
     Path("gap.csv").write_text("person,status,month\na,employed,2025-01\na,employed,2025-02\na,inactive,2025-04\n")
     well("chain", "s.toml", "gap.csv", "-o", "gap")
@@ -205,6 +208,14 @@ def test_plans_are_replaced_by_a_command() -> None:
     md.leakage.write_budgets("b.csv", [0.1, 0.2])
     well("ledger", "plan", "l.json", "--budgets", "b.csv")
     assert series.plan == [Fraction(1, 10), Fraction(1, 5)]
+    well("ledger", "plan", "l.json", "--plan", "constant")
+    domain = json.loads(Path("flows/domain.json").read_text())["domain"]
+    md.Ledger(path="l.json").spend(
+        "a count", "b", epsilon=series.planned(1), step=1, planned=True, complete=3, domain=domain
+    )
+    # A plan without an end is never used up.
+    constant = exact_text(series.budgets[0])
+    assert json.loads(well("ledger", "show", "l.json", "--json").stdout)["plan"] == [constant]
     begin_ledger("plain.json", 2)
     kept = "ledger series plain.json --alpha 1"
     flows = "--backward flows/backward.csv --forward flows/forward.csv --history others"
@@ -235,6 +246,9 @@ def test_plans_are_replaced_by_a_command() -> None:
     for forward, gains_little in (("same.csv", True), ("flows/forward.csv", False)):
         said = well(*f"{kept} --forward {forward} --backward none --steps 12 --history others".split()).stderr
         assert ("gains less than a tenth" in flat(said)) == gains_little, forward
+    begin_ledger("rho.json", None, 2)
+    small = "ledger series rho.json --alpha 1 --forward same.csv --backward none --steps 12 --history others"
+    assert "gains less than a tenth" not in flat(well(*small.split()).stderr)
     said = flat(well(*f"{kept} --forward flows/forward.csv --backward none --history others".split()).stderr)
     assert "does not know the backward" in said
 

@@ -33,6 +33,11 @@ def lists() -> str:
 def test_a_table_and_what_is_next_are_shown(lists: str) -> None:
     shown = well("sweep", lists, "-o", "my out", "--jobs", 1).stdout
     assert "4 designs: 4 done" in shown
+    rows = [line.split() for line in shown.partition("\ndesigns\n")[2].splitlines()[1:5]]
+    for row, exact in zip(rows, csv.DictReader(Path("my out/results.csv").read_text().splitlines()), strict=True):
+        cost, bound, epsilon = (float(exact[name]) for name in ("cost", "lower_bound", "tight_epsilon"))
+        assert float(row[4]) <= bound <= cost <= float(row[3])
+        assert epsilon <= float(row[6])
     following = shown[shown.index("\nnext") :]
     assert "'my out'/costs.svg" in following
     verify = next(line for line in following.splitlines() if line.startswith("mechdesign verify"))

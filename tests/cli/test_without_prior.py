@@ -100,10 +100,14 @@ def test_a_folder_says_that_it_tells_all_counts(designed: tuple[Path, str]) -> N
     assert FALLS in json.loads(run("inspect", folder, "--json").stdout)["private"]
 
 
+def test_exports_say_whether_they_hold_the_prior(folder: Path) -> None:
+    for form in ("csv", "geojson", "js", "json", "mps", "npz"):
+        said = say("export", folder, "-o", f"a.{form}")
+        assert (f"{form} contains the prior" in said) == (form not in ("csv", "js")), form
+
+
 @pytest.mark.slow
 def test_other_commands_say_what_they_hold_of_a_prior(folder: Path) -> None:
-    assert "geojson contains the prior" in say("export", folder, "-o", "a.geojson")
-    assert "private" not in say("export", folder, "-o", "a.js")
     assert "depends on it, and is private" in say("inspect", folder, folder)
     assert "depends on it, and is private" in say("audit", folder, "-o", "audit.html")
     assert "depends on it, and is private" in Path("audit.html").read_text()
