@@ -122,7 +122,9 @@ def test_the_folder_of_a_chain_stands_for_both_matrices() -> None:
 
 
 def test_budgets_of_zero_are_warned_of_and_none_without_an_end_is_refused() -> None:
-    said = well("budget", "--alpha", "1", "--steps", "4", "--backward", "I.csv").stderr
+    found = well("budget", "--alpha", "1", "--steps", "4", "--backward", "I.csv")
+    assert "Releases with ε = 0 must not take place: nothing is left for them." in found.stdout
+    said = found.stderr
     assert said.count("warning: no positive budget is possible between the first and the last release") == 1
     assert "spend α/T at each of T releases" in flat(said)
     assert_wrong_usage({"budget --alpha 1 --backward I.csv": "--alpha: leaves no budget for releases without an end"})
