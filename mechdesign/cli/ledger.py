@@ -13,9 +13,10 @@ import click
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import matrix_options, naming_options
-from mechdesign.cli._console import at_least, at_most, number, say_note, spending
+from mechdesign.cli._console import at_least, at_most, number, say_note
 from mechdesign.cli._correlations import correlation_files, losses
 from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._ledgers import spending
 from mechdesign.data.matrices import Declared
 
 if TYPE_CHECKING:

@@ -16,16 +16,9 @@ from msgspec import structs
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import ExportError, ReportError
 from mechdesign.cli._arguments import example_for, example_option, input_files, naming_options
-from mechdesign.cli._console import (
-    announce,
-    load_pictures,
-    no_series_option,
-    number,
-    say_note,
-    say_warning,
-    spending,
-)
+from mechdesign.cli._console import load_pictures, number, say_note, say_warning
 from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._ledgers import announce, no_series_option, spending
 from mechdesign.specification import examples
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import re
-from dataclasses import replace
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -67,19 +67,19 @@ def random_case(rng: np.random.Generator) -> Exported:
     if rng.random() < 0.2:
         weights[:, 0] = 0 if rng.random() < 0.5 else np.eye(n)[0]
     numerators = channel_like(weights)
-    kinds: list[Requirement] = [md.MetricPrivacy(1, distance)]
+    kinds: list[Callable[[Any], Requirement]] = [lambda epsilon: md.MetricPrivacy(epsilon, distance)]
     if rng.random() < 0.3:
-        kinds.append(md.ThresholdPrivacy(1, distance, 1.0))
+        kinds.append(lambda epsilon: md.ThresholdPrivacy(epsilon, distance, 1.0))
     if rng.random() < 0.3:
-        kinds = [md.GraphPrivacy(1, nx.cycle_graph(n))]
+        kinds = [lambda epsilon: md.GraphPrivacy(epsilon, nx.cycle_graph(n))]
     asked = []
-    for requirement in kinds:
-        claim = requirement.stated()[0].claim(n)
+    for kind in kinds:
+        claim = kind(1).stated()[0].claim(n)
         assert isinstance(claim, ExponentBound)
         tight = privacy.realised(numerators, EXPONENT, claim)
         tight = 1.0 if not math.isfinite(tight) or tight <= 0 else tight
         factor = rng.choice([1, 1 + 1e-15, 1 - 1e-15, 1 - 1e-9, 1.5, 0.7])
-        asked.append(replace(requirement, epsilon=exact(float(tight * factor))))  # type: ignore[call-arg]
+        asked.append(kind(exact(float(tight * factor))))
     observables = md.Domain.from_labels(list("abcdefg")[:m])
     problem = md.Problem(md.Prior.uniform(n), rng.random((n, m)), asked, secrets=domain, observables=observables)
     return exported(problem, numerators)
