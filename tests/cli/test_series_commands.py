@@ -216,6 +216,7 @@ def test_plans_are_replaced_by_a_command() -> None:
     # A plan without an end is never used up.
     constant = exact_text(series.budgets[0])
     assert json.loads(well("ledger", "show", "l.json", "--json").stdout)["plan"] == [constant]
+    assert "almost nothing is left" not in flat(well("ledger", "plan", "l.json", "--plan", "constant").stderr)
     begin_ledger("plain.json", 2)
     kept = "ledger series plain.json --alpha 1"
     flows = "--backward flows/backward.csv --forward flows/forward.csv --history others"

@@ -194,6 +194,12 @@ def test_two_priors_with_the_same_channel_give_the_same_folder(tmp_path: Path, o
     md.save(first, "whole")
     say("export", "whole", "--without-prior", "-o", "command")
     assert contents("command") == contents("ann")
+    md.save(first, "bare", report=False)
+    say("export", "bare", "--without-prior", "-o", "without a page")
+    assert sorted(contents("without a page")) == ["certificate.json", "channel.csv", "channel.npz"]
+    # Expected costs depend on the prior that stands in, and worst costs do not.
+    differences = json.loads(well("inspect", "ann", "command", "--json").stdout)["differences"]
+    assert bool(differences) == (objective == "expected")
     assert md.Channel.load("command/channel.npz").numerators.shape == (4, 4)
     # An auditor who holds the public folder knows the module that an app has from the private one.
     for form in (["--format", "js"], ["--format", "js", "--classic"]):
