@@ -92,10 +92,10 @@ def _is_foreign(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return "numerators.npy" not in archive.namelist()
-    except FileNotFoundError:
-        return False
-    except (OSError, zipfile.BadZipFile):
-        return not path.is_file() or path.stat().st_size > 0
+    except zipfile.BadZipFile:
+        return path.stat().st_size > 0
+    except OSError:
+        return os.path.lexists(path)
 
 
 def prepare_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:
