@@ -320,7 +320,7 @@ class InputWarning(MechdesignWarning):
 
 
 class BracketWarning(MechdesignWarning):
-    """A design ended with a gap above the tolerance and 2 %, or without a positive lower bound; its privacy holds."""
+    """A design ended with a gap above the tolerance and above 2 %; its privacy guarantee still holds."""
 
 
 class BudgetWarning(MechdesignWarning):

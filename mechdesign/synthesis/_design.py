@@ -91,7 +91,7 @@ def design(
         Design with `channel` (integers, shape (n, m)), `certificate` and `summary`.
 
     Warns:
-        BracketWarning: The final gap exceeds both the tolerance and 2 %, or no lower bound is positive.
+        BracketWarning: The final gap exceeds both the tolerance and 2 %.
         RevealedWarning: An answer reveals secrets for certain, or for all practical purposes because every bound on
             them is at least 2^62. The warning is also issued if no requirement bounds a pair.
 

@@ -361,10 +361,8 @@ USUAL_GAP = 0.02
 
 
 def is_wide(made: Design, settings: SolveSettings) -> bool:
-    """Return whether the relative gap is above both the tolerance and 2 %, or has no positive lower bound."""
-    certificate = made.certificate
-    unbounded = certificate.lower_bound <= 0 < certificate.cost
-    return unbounded or certificate.relative_gap > max(settings.tolerance, USUAL_GAP)
+    """Return whether the relative gap is above both the tolerance and 2 %."""
+    return made.certificate.relative_gap > max(settings.tolerance, USUAL_GAP)
 
 
 # Causes of a wide bracket after a search over some rows, and remedies.
@@ -378,9 +376,8 @@ def warn_if_wide(made: Design, settings: SolveSettings) -> Design:
     """Return the design; if its gap exceeds the tolerance and 2 %, issue a `BracketWarning` that states its bracket."""
     if is_wide(made, settings):
         certificate = made.certificate
-        proved = "the whole cost, since there is no positive lower bound"
-        if certificate.lower_bound > 0:
-            proved = f"{certificate.relative_gap:.2g} of the cost"
+        gap = certificate.relative_gap
+        proved = f"{gap:.2g} of the cost" if gap < 1 else "the whole cost, since there is no positive lower bound"
         what, remedy = _WIDE.get((settings.rows, made.status), (made.status, "Allow more time or steps"))
         warn(
             f"{what}: the least cost lies between {certificate.lower_bound:.6g} "
