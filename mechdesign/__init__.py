@@ -4,6 +4,8 @@
 functions are in the modules listed here. Names load on first use, so that verification never imports a solver.
 """
 
+# Errors name this module as theirs; another process can receive them by name only if it is imported.
+from mechdesign import errors as errors
 from mechdesign.base import _lazy
 from mechdesign.base._version import __version__ as __version__
 

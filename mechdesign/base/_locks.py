@@ -107,16 +107,10 @@ def file_of(path: str | PathLike[str]) -> Path:
     try:
         name = Path(path)
         if os.path.islink(name) and not os.path.exists(name):
-            remedy = "remove the link, or name the file itself"
-            raise InputError(
-                "path",
-                f"is a link to a file that does not exist, {os.path.realpath(name)}",
-                value=path,
-                bound="the path of a file",
-                remedy=remedy,
-            )
+            problem = f"is a link to a file that does not exist, {os.path.realpath(name)}"
+            raise InputError(str(name), problem, remedy="remove the link, or name the file itself")
         if os.path.isdir(name):
-            raise InputError("path", "is a folder", value=str(path), bound="the path of a file")
+            raise InputError(str(name), "is a folder", bound="the path of a file")
         return name.resolve()
     except InputError:
         raise

@@ -345,13 +345,13 @@ def inspect(folder: str | Path) -> Bundle:
 
 
 def _require_export(folder: Path) -> None:
-    """Raise `UnverifiedError` if the folder does not exist or contains no file of a bundle."""
+    """Raise `UnverifiedError` if the folder does not exist or contains no certificate."""
     try:
         if not folder.is_dir():
             found = "is a file" if folder.exists() else "does not exist"
             raise UnverifiedError(f"{folder} {found}; expected a folder with a bundle")
-        if not any((folder / name).exists() for name in (CERTIFICATE, CHANNEL, DUAL, TABLE)):
-            raise UnverifiedError(f"{folder} contains no bundle: {CERTIFICATE} and all other files are missing")
+        if not (folder / CERTIFICATE).is_file():
+            raise UnverifiedError(f"{folder} contains no bundle: {CERTIFICATE} is missing; was the export interrupted?")
     except OSError as error:
         raise UnverifiedError(f"{folder} cannot be read: {error.strerror or error}") from error
 
@@ -564,13 +564,14 @@ def _parse(content: bytes) -> dict[str, Any]:
         # Python reads numbers such as 1e999 as infinity, and refuses to write infinity.
         json.dumps(document, allow_nan=False)
     except (ValueError, RecursionError) as error:
-        raise CertificateError(f"{CERTIFICATE} is not valid JSON ({error}); was the export interrupted?") from error
+        reason = str(error).partition("; use sys")[0]
+        raise CertificateError(f"{CERTIFICATE} is not valid JSON ({reason}); was the export interrupted?") from error
     if not isinstance(document, dict):
         raise CertificateError(f"{CERTIFICATE} is malformed: it is not an object")
     if document.get("schema") != SCHEMA:
         raise CertificateError(
             f"{CERTIFICATE} has the schema {document.get('schema')!r}, but this version of mechdesign reads only "
-            f"{SCHEMA!r}"
+            f"{SCHEMA!r}. Another version made it: design it again, or verify it with that version"
         )
     if set(document) != set(_FIELDS):
         wrong = ", ".join(sorted(set(document) ^ set(_FIELDS)))

@@ -667,7 +667,7 @@ def main(arguments: list[str]) -> int:
     folder = arguments[0] if len(arguments) == 1 else ""
     if folder in ("", "--help", "-h"):
         return say([USAGE], 0 if folder else 2)
-    if not any((Path(folder) / name).exists() for name in (*READ, "certificate.json")):
+    if not (Path(folder) / "certificate.json").is_file():
         return say([f"{folder} is not a folder with a bundle"], 2)
     try:
         lines = [*prove(Path(folder)), f"{folder} is proved."]

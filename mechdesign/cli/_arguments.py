@@ -35,7 +35,8 @@ def naming_options(options: Mapping[str, str]) -> Iterator[None]:
     except InputError as error:
         for pattern, name in options.items():
             if (found := re.fullmatch(pattern, error.path)) is not None:
-                path = found.expand(name)
+                # The name of a file may contain backslashes, which `Match.expand` would read.
+                path = name.replace(r"\1", found[found.lastindex or 0])
                 raise type(error)(
                     path, error.problem, value=error.value, bound=error.bound, remedy=error.remedy
                 ) from error

@@ -14,7 +14,7 @@ from mechdesign.measures import attack
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, claim_names, claimants, cost_measure
-from mechdesign.model._words import power, short
+from mechdesign.model._words import power
 from mechdesign.report._verdicts import write_achieved
 from mechdesign.synthesis._result import Design
 
@@ -46,7 +46,7 @@ def _rank(designs: Mapping[str, Design]) -> str:
     least, most = (measured.with_unit(at_most(cost)) for cost in costs)
     if costs[0] == costs[1] or not np.isfinite(costs[1]):
         return f"All designs cost {least}." if costs[0] == costs[1] else "A design gives forbidden answers."
-    return f"{low} costs {short(100 * (1 - costs[0] / costs[1]), 2)}% less than {high}: {least} instead of {most}."
+    return f"{low} costs {100 * (1 - costs[0] / costs[1]):.3g}% less than {high}: {least} instead of {most}."
 
 
 def _facts(design: Design) -> dict[str, object]:

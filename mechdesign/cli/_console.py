@@ -1,4 +1,4 @@
-"""Output of commands: messages, progress, tables, and notes on private data."""
+"""Output of commands: messages, progress, and notes on private data."""
 
 from __future__ import annotations
 
@@ -9,21 +9,18 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
-from mechdesign.base._errors import InputError, MissingDependencyError
-from mechdesign.base._locks import exists
+from mechdesign.base._deadline import Progress as Moment
+from mechdesign.base._errors import MissingDependencyError
 from mechdesign.certify._texts import escape
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mechdesign.base._deadline import Progress as Moment
     from mechdesign.base._deadline import ProgressCallback
-    from mechdesign.leakage.accounting import Ledger
     from mechdesign.model._origin import Origin
     from mechdesign.model._problem import Problem
     from mechdesign.synthesis._result import Design
@@ -40,9 +37,10 @@ _LINE_INTERVAL_S = 3.0
 # Seconds until progress is shown, and between two updates of a bar.
 _DELAY_S, _REFRESH_S = 2.0, 0.2
 _PART = re.compile(r"(?:((\d+) of (\d+)): )?(.*)", re.DOTALL)
+# The key of the line of progress that the command shows.
+_LINE = "mechdesign.progress"
 # Characters of a bar of progress.
 _BAR = 20
-_SIGNS = {"epsilon": "ε", "rho": "ρ"}
 
 
 def errors() -> Console:
@@ -129,8 +127,15 @@ def progress(stage: str = "starting") -> Iterator[ProgressCallback]:
     """Show the stage and the time left of work that takes longer than 2 s on standard error.
 
     A thread shows a bar on a terminal, and elsewhere a line every few seconds. `stage` is shown until the work reports.
+    Within the command that shows progress already, only the stage changes.
     """
-    line, ended = _ProgressLine(stage), threading.Event()
+    context = click.get_current_context(silent=True)
+    meta = {} if context is None else context.meta
+    if (shown := meta.get(_LINE)) is not None:
+        shown.note(Moment(stage, 0.0))
+        yield shown.note
+        return
+    line, ended = meta.setdefault(_LINE, _ProgressLine(stage)), threading.Event()
     thread = threading.Thread(target=_show, args=(line, ended), daemon=True)
     thread.start()
     try:
@@ -138,6 +143,7 @@ def progress(stage: str = "starting") -> Iterator[ProgressCallback]:
     finally:
         ended.set()
         thread.join()
+        meta.pop(_LINE, None)
 
 
 def _show(line: _ProgressLine, ended: threading.Event) -> None:
@@ -245,55 +251,3 @@ def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], wha
     for sentence in said:
         say_note(sentence)
     return "; ".join(said)
-
-
-no_series_option = click.option(
-    "--no-series", "series", flag_value=False, default=None, type=bool,
-    help="Release outside the series of the ledger, whose limit of the leakage does not count this release.",
-)  # fmt: skip
-
-
-def announce(ledger: Ledger | None, public: Path) -> None:
-    """Show the full path of the ledger of a release, or state that no ledger is charged.
-
-    A new ledger is shown at the end of the command, if it was created. Raises `InputError` if the ledger is in the
-    folder that may be published.
-    """
-    if ledger is None:
-        say_note("no ledger is charged: only the released files record the spent budget")
-        return
-    path = ledger.path
-    assert path is not None
-    if public.resolve() in path.parents:
-        raise InputError(
-            "--output",
-            "is the folder of the ledger, which is private",
-            value=str(public),
-            bound=f"a folder that does not contain {path}",
-        )
-    if exists(path):
-        say_note(f"the ledger of this release is {path}")
-        return
-
-    def say_created() -> None:
-        if exists(path):
-            say_note(f"the ledger {path} was created")
-
-    click.get_current_context().call_on_close(say_created)
-
-
-def spending(ledger: Ledger, every: bool = False) -> dict[str, object]:
-    """Return the remaining budget of a ledger and, with several policies or `every`, the spending under each policy."""
-    from mechdesign.certify._exact import exact_text
-    from mechdesign.cli._found import Shown
-    from mechdesign.leakage._entries import APART
-
-    left = {"epsilon": ledger.remaining_epsilon, "rho": ledger.remaining_rho}
-    known = {name: amount for name, amount in left.items() if amount is not None}
-    texts = [f"{_SIGNS[name]} = {float(amount):.6g}" for name, amount in known.items()]
-    exact = {name: exact_text(amount) for name, amount in known.items()}
-    facts: dict[str, object] = {"left": Shown(exact, ", ".join(texts) or "no limit was set")}
-    lines = ledger.by_policy
-    if every or len(lines) > 1:
-        facts["by_policy"] = [*map(str, lines), *([f"{APART}."] if len(lines) > 1 else [])]
-    return facts

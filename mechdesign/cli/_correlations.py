@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mechdesign.base._errors import BudgetWarning, CorrelationWarning, withholding_values
+from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.base._names import Named, Names
-from mechdesign.base._warnings import collect_warnings
 from mechdesign.cli._arguments import matrix_options
-from mechdesign.cli._console import say_note, say_warning
+from mechdesign.cli._console import say_note
 from mechdesign.data.matrices import Declared, match_names, read_any_matrix
 
 if TYPE_CHECKING:
@@ -40,7 +38,11 @@ def correlation_files(chain: Path | None, backward: Path | None, forward: Path |
         return {"backward": backward, "forward": forward}
     if backward is not None or forward is not None:
         raise click.UsageError("give --chain, or --backward and --forward, not both")
-    return {name: chain / f"{name}.csv" for name in ("backward", "forward")}
+    found: dict[str, Path | None] = {name: chain / f"{name}.csv" for name in ("backward", "forward")}
+    if not all(file.is_file() for file in found.values() if file):
+        bound = "a folder of `mechdesign chain`, with backward.csv and forward.csv"
+        raise InputError("--chain", "is not a chain", value=str(chain), bound=bound)
+    return found
 
 
 def losses(
@@ -70,12 +72,3 @@ def losses(
         if count := len(loss.unknown):
             say_note(f"{path}: {count} of {loss.n} rows are zeros, so they are unknown and may be any row")
     return found
-
-
-@contextmanager
-def warnings_once() -> Iterator[None]:
-    """Show each warning about budgets and correlations once."""
-    with collect_warnings(BudgetWarning, CorrelationWarning) as caught:
-        yield
-    for message, kind in dict.fromkeys((str(warning), type(warning)) for warning in caught):
-        say_warning(message, kind, "", 0)

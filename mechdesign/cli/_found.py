@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mechdesign.certify._texts import escape
+from mechdesign.cli._console import progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,7 +88,8 @@ def command(function: Callable[..., Found]) -> click.Command:
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        found = function(**given)
+        with progress():
+            found = function(**given)
         show(found, wants_json())
         click.get_current_context().exit(found.code)
 

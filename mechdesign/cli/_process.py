@@ -91,15 +91,20 @@ def use_streams() -> Iterator[None]:
             null = open(os.devnull, mode)  # noqa: SIM115
             os.set_inheritable(null.fileno(), True)
             setattr(sys, name, null)
-    before = sys.stderr
-    for stream in (sys.stdout, before):
+    before = sys.stdout, sys.stderr
+    for stream in before:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    sys.stderr = _NotesStream(before)
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        # With PYTHONUNBUFFERED, Python drops what a full disk or a closed pipe does not take, and raises no error.
+        sys.stdout = open(  # noqa: SIM115
+            sys.stdout.fileno(), "w", encoding="utf-8", errors="backslashreplace", closefd=False
+        )
+    sys.stderr = _NotesStream(sys.stderr)
     try:
         yield
     finally:
-        sys.stderr = before
+        sys.stdout, sys.stderr = before
 
 
 def divert(stream: TextIO) -> None:

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats
+from mechdesign.base._check import unknown_name
 from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.base._files import write_output
 from mechdesign.base._names import Named
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.cli._arguments import matrix_options
+from mechdesign.cli._arguments import matrix_options, naming_options
 from mechdesign.cli._console import STOPPED, at_least, at_most, number, progress, say_private_folders
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.data.labels import Names
@@ -106,7 +107,7 @@ def audit(
     from mechdesign.measures._audit import audit as audited
 
     with progress("auditing in exact arithmetic") as live:
-        with withholding_values():
+        with naming_options(_places(file, distance)), withholding_values("matrix"):
             found = audited(subject.channel, **asked.arguments)
         shown = _found(found, stated, optimum)
         if target is not None:
@@ -115,6 +116,12 @@ def audit(
 
             write_output(target, [html(found, stated, f"Audit of {file.name}", optimum, said).encode()])
     return shown
+
+
+def _places(file: Path, distance: str | None) -> dict[str, str]:
+    """Return the names of the arguments of an audit in errors."""
+    own = r"distance(?: of a secret from itself)?(\[.*|)"
+    return {r"matrix(\[.*|)": rf"{file}\1", own: rf"--distance ({distance})\1"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,8 +276,7 @@ def _read_distance(name: str, secrets: Domain | None, labels: Sequence[str], nam
             raise InputError("--distance", "needs latitudes and longitudes", value=name, remedy=remedy)
         return _PLACED[name](secrets)
     if not Path(name).suffix:
-        known = ", ".join([*_PLACED, "hamming", "line"])
-        raise InputError("--distance", "is not known", value=name, bound=f"one of {known}, or a file")
+        raise unknown_name(name, [*_PLACED, "hamming", "line", "a file"], "--distance")
     return match_names(_read_matrix(Path(name), names), f"--distance ({name})", labels, labels)
 
 

@@ -23,8 +23,9 @@ def bench(suite: str, solvers: str | None, folder: str, time_limit: float | None
     """Run solvers on families of problems, and check their results.
 
     Each run is a process with limits of time and memory. DIR gets results.csv, which separates the claim of a solver,
-    the check of its numbers and the result of rounding; scores.csv and report.html. Results that are there are kept:
-    after Ctrl-C or a crash, the same command goes on. `mechdesign info` lists the solvers.
+    the check of its numbers and the result of rounding; scores.csv and report.html. Results in DIR/rows are kept: after
+    Ctrl-C or a crash, the same command goes on; after a change of a solver, delete its results. `mechdesign info` lists
+    the solvers.
 
     A family of real check-ins is included if the environment variable MECHDESIGN_DATA names a folder of data.
 

@@ -9,7 +9,7 @@ import click
 from mechdesign.base._errors import InputError
 from mechdesign.cli._arguments import naming_options
 from mechdesign.cli._console import at_least, progress, say_note
-from mechdesign.cli._correlations import correlation_files, correlation_options, losses, warnings_once
+from mechdesign.cli._correlations import correlation_files, correlation_options, losses
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.data.budgets import write_budgets
 from mechdesign.data.matrices import Declared
@@ -56,7 +56,7 @@ def budget(
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage._budgets import allocate_budget, constant_budget
 
-    with progress("computing losses"), naming_options({"(alpha|steps)": r"--\1"}), warnings_once():
+    with progress("computing losses"), naming_options({"(alpha|steps)": r"--\1"}):
         before, after = losses(files, header, index)
         if steps is None:
             constant = constant_budget(alpha, before, after)
@@ -70,6 +70,8 @@ def budget(
     if target is not None:
         write_budgets(target, budgets)
     said = f"With these budgets no release leaks more than α = {alpha:g}."
+    if steps is not None and 0 in budgets:
+        said += " Releases with ε = 0 must not take place: nothing is left for them."
     return Found(said, {"alpha": alpha, "constant" if steps is None else "budgets": found})
 
 

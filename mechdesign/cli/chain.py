@@ -8,9 +8,8 @@ from typing import Literal
 
 import click
 
-from mechdesign.cli._arguments import input_files, read_specification
+from mechdesign.cli._arguments import input_files, naming_options, read_specification
 from mechdesign.cli._console import say_note
-from mechdesign.cli._correlations import warnings_once
 from mechdesign.cli._found import Found, command
 from mechdesign.model._open_chain import ENDS
 from mechdesign.synthesis._folders import check_folder, check_no_input_in
@@ -20,7 +19,7 @@ _FILE = click.Path(path_type=Path)
 
 @command
 @click.argument("specification", metavar="SPEC.toml", type=_FILE)
-@click.argument("tables", metavar="[TABLE.csv...]", nargs=-1, type=_FILE)
+@click.argument("tables", metavar="[TABLE.csv...]", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", "folder", metavar="DIR", type=_FILE, default=Path("chain"), show_default=True)
 @click.option("--every", metavar="TIME", help='First resample the data to steps of this length, such as "5 min".')
 @click.option("--gap", metavar="TIME", help="Split the data at longer pauses than this; default: three steps.")
@@ -63,7 +62,8 @@ def chain(
     names = ("forward.csv", "backward.csv", "states.csv", DOMAIN)
     if tables and (every, gap, ends) != (None, None, None):
         raise click.UsageError("--every, --gap and --ends are for chains of places; the steps of a table are given")
-    with warnings_once():
+    given = [name for name, text in (("every", every), ("gap", gap)) if text is not None]
+    with naming_options({rf"release\.transition\.{name}": f"--{name}" for name in given}):
         if tables:
             files, notes = table_chain_files(table_specification.read(specification), tables)
         else:
@@ -81,13 +81,13 @@ def chain(
             write_file(folder / name, [content], private=True)
     for note in notes:
         say_note(note)
-    given = f"--chain {shlex.quote(str(folder))}"
+    shown = f"--chain {shlex.quote(str(folder))}"
     following = [
-        f"mechdesign leakage {given} --epsilon 0.1 --steps 10    # the leakage of releases of these data",
-        f"mechdesign budget --alpha 1 --steps 10 {given}    # the ε with which none leaks more than 1",
+        f"mechdesign leakage {shown} --epsilon 0.1 --steps 10    # the leakage of releases of these data",
+        f"mechdesign budget --alpha 1 --steps 10 {shown}    # the ε with which none leaks more than 1",
     ]
     if tables:
-        kept = f"mechdesign ledger series LEDGER --alpha 1 {given} --steps 12 --history own"
+        kept = f"mechdesign ledger series LEDGER --alpha 1 {shown} --steps 12 --history own"
         following.insert(0, f"{kept}    # keep this promise in a ledger (others, if counted from other people)")
     said = f"{folder} holds the transition matrices of the secrets."
     return Found(said, {"files": [str(folder / name) for name in files], "next": following})

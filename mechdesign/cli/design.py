@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import time
 from dataclasses import replace
+from os.path import lexists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +134,8 @@ def _solve(
     with progress() as live:
         made = given.design(**changed, progress=live)
     if made.status is Status.INTERRUPTED and (folder / CERTIFICATE).exists():
-        folder = Path(f"{folder}-interrupted")
+        numbers = itertools.chain([""], map("-{}".format, itertools.count(2)))
+        folder = next(each for n in numbers if not lexists(each := Path(f"{folder}-interrupted{n}")))
         say_note(f"the existing design is kept; the best channel so far goes to {folder}")
     return made, folder, _save(made, folder, report)
 

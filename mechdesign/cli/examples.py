@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mechdesign.base._errors import InputError
+from mechdesign.base._check import require_name
 from mechdesign.cli._found import Found, command
 from mechdesign.specification.examples import EXAMPLES, find, text_of
 
@@ -35,9 +35,5 @@ def _text(name: str) -> str:
     files = [file for example in EXAMPLES for file in (example.file, example.trace) if file]
     if name in files:
         return text_of(name)
-    try:
-        return find(name).text
-    except InputError as error:
-        raise InputError(
-            "NAME", error.problem, value=name, bound=f"{error.bound}, or one of {', '.join(files)}"
-        ) from error
+    require_name(name, [*(each.name for each in EXAMPLES), *files], "NAME")
+    return find(name).text

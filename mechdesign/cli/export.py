@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -111,7 +112,8 @@ def _without_prior(folder: Path, target: Path | None, more: bool) -> Found:
     ]
     for note in notes:
         say_note(note)
-    return Found(facts={"folder": target, "next": [f"mechdesign verify {target}    # prove the remaining claims"]})
+    following = f"mechdesign verify {shlex.quote(str(target))}    # prove the remaining claims"
+    return Found(facts={"folder": target, "next": [following]})
 
 
 def _say_ending(target: Path, form: Format) -> None:

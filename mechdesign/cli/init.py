@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,8 @@ def init(data: Path, target: Path | None, cells: int, anchors: bool, **asked: An
         "points_outside": proposal.outside,
         "times": _times(found),
     }
-    return Found(f"{target} is written: read its comments, then run mechdesign design {target} -o DIR", facts)
+    given = shlex.quote(str(target))
+    return Found(f"{target} is written: read its comments, then run mechdesign design {given} -o DIR", facts)
 
 
 def _times(found: Recognised) -> str | None:

@@ -19,7 +19,7 @@ from mechdesign.certify._exact import as_decimal, float_up
 from mechdesign.certify._texts import csv_text
 from mechdesign.cli._arguments import example_for, example_option, naming_options
 from mechdesign.cli._console import at_most, progress
-from mechdesign.cli._correlations import correlation_files, correlation_options, losses, warnings_once
+from mechdesign.cli._correlations import correlation_files, correlation_options, losses
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.data.budgets import read_budgets
 from mechdesign.data.matrices import Declared
@@ -77,11 +77,7 @@ def leakage(
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage import _recursion as recursion
 
-    with (
-        progress("computing losses"),
-        naming_options({"width": "--window", r"epsilons\[.*": "--epsilon"}),
-        warnings_once(),
-    ):
+    with progress("computing losses"), naming_options({"width": "--window", r"epsilons\[.*": "--epsilon"}):
         if example is not None:
             header = index = True
         with nullcontext() if example is None else on_disk(example_for(example, "leakage").file) as matrix:

@@ -13,9 +13,10 @@ import click
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import matrix_options, naming_options
-from mechdesign.cli._console import at_least, at_most, number, say_note, spending
-from mechdesign.cli._correlations import correlation_files, losses, warnings_once
+from mechdesign.cli._console import at_least, at_most, number, say_note
+from mechdesign.cli._correlations import correlation_files, losses
 from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._ledgers import spending
 from mechdesign.data.matrices import Declared
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def series(
     files = correlation_files(folder, backward, forward)
     matrices = {name: None if file == Path("none") else file for name, file in files.items()}
     opened, domain = Ledger.existing(path), None if folder is None else domain_of(folder)
-    with naming_options({"(alpha|backward|forward|history)": r"--\1", **_plan_name(steps, budgets)}), warnings_once():
+    with naming_options({"(alpha|backward|forward|history)": r"--\1", **_plan_name(steps, budgets)}):
         before, after = losses(matrices, header, index)
         made = opened.add_series(
             alpha=alpha,

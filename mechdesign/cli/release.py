@@ -21,19 +21,9 @@ from mechdesign.cli._arguments import (
     naming_options,
     read_specification,
 )
-from mechdesign.cli._console import (
-    STOPPED,
-    announce,
-    at_most,
-    describe_gap,
-    load_pictures,
-    no_series_option,
-    progress,
-    say_note,
-    say_warning,
-    spending,
-)
+from mechdesign.cli._console import STOPPED, at_most, describe_gap, load_pictures, progress, say_note, say_warning
 from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._ledgers import announce, no_series_option, spending
 from mechdesign.specification import examples
 from mechdesign.synthesis._folders import ADD_UP, check_folder, check_no_input_in, check_space
 

@@ -78,7 +78,7 @@ def sample(
         if secret is not None:
             channel, domain = Channel.load(folder), None
             labels = channel.secrets or [str(index) for index in range(len(channel.numerators))]
-            secrets, most = np.repeat(Names.of(labels).find_text(secret, f"--secret {secret}"), size), size
+            secrets, most = np.repeat(Names.of(labels).find_text(secret, f"--secret {secret:.60}"), size), size
         else:
             design = Design.load(folder)
             channel, domain = design.channel, design.problem.observables

@@ -16,16 +16,9 @@ from msgspec import structs
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import ExportError, ReportError
 from mechdesign.cli._arguments import example_for, example_option, input_files, naming_options
-from mechdesign.cli._console import (
-    announce,
-    load_pictures,
-    no_series_option,
-    number,
-    say_note,
-    say_warning,
-    spending,
-)
+from mechdesign.cli._console import load_pictures, number, say_note, say_warning
 from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._ledgers import announce, no_series_option, spending
 from mechdesign.specification import examples
 
 if TYPE_CHECKING:
@@ -42,8 +35,8 @@ _SEEDED = (
     "no ledger; never publish it"
 )
 _MOST = 12
-# Options of the arguments of a release.
-_OPTIONS = {"(step|gap)": r"--\1", "series": "--no-series"}
+# Options and keys of the arguments of a release.
+_OPTIONS = {"(step|gap)": r"--\1", "series": "--no-series", "complete": "domain"}
 
 
 def _as_step(_: click.Context, __: click.Parameter, text: str | None) -> TimeStep | None:
@@ -101,10 +94,10 @@ def table(
     Example: mechdesign table status.toml may.csv --step 2026-05 -o may
     """
     started = time.perf_counter()
-    if (gap and step is None) or (series is False and step is not None):
-        raise click.UsageError(
-            "--gap needs --step; --no-series excludes it, since nothing outside the series has a step"
-        )
+    if gap and step is None:
+        raise click.UsageError("--gap needs --step")
+    if series is False and step is not None:
+        raise click.UsageError("give --step or --no-series, not both: nothing outside the series has a step")
     given = _read_specification(specification, example, ledger_file)
     with contextlib.ExitStack() as opened:
         opened.enter_context(naming_options(_OPTIONS))

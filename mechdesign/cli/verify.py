@@ -24,8 +24,8 @@ def verify(folder: Path) -> Found:
     Labels, places, metadata, provenance and the report are not proved; the output lists what the bundle contains of
     them. The table channel.csv must contain the proved channel.
 
-    The exit code is 0 if all claims hold, 1 if one fails, with the worst pair of secrets, and 2 if nothing was
-    verified.
+    The exit code is 0 if all claims hold; 1 if one fails, with the worst pair of secrets, or if the bundle is damaged
+    or of another version; and 2 if there is no bundle, or it cannot be read.
 
     Example: mechdesign verify city
     """

@@ -10,7 +10,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -148,7 +148,7 @@ def match_names(
         return Named(found.values, *names).arranged(place, rows, columns)
     except InputError as error:
         known = error.value if error.value in {*(rows or ()), *(columns or ())} else None
-        remedy = 'correct the names, or skip them where the order is right: header = "ignore", index = "ignore"'
+        remedy = 'correct them, or skip them where the order is right ("ignore" for header and index, or their options)'
         raise InputError(error.path, error.problem, value=known, bound=error.bound, remedy=remedy) from None
 
 
@@ -222,6 +222,12 @@ def _float(text: str, decimal: str) -> float | None:
     return None if math.isinf(value) and "inf" not in text.lower() else value
 
 
+def _is_too_large(text: str) -> bool:
+    with suppress(ValueError):
+        return math.isinf(float(text))
+    return False
+
+
 def _numbers(fields: list[str], where: str, index: Declared, file: tuple[Path, Layout]) -> Floats:
     """Return the numbers in the fields of a line, without the name of a row."""
     decimal = file[1].decimal
@@ -235,6 +241,8 @@ def _numbers(fields: list[str], where: str, index: Declared, file: tuple[Path, L
         remedy = "write decimals; a channel of fractions has a header line that begins with the word secret"
     elif _float(text, "," if decimal == "." else ".") is not None:
         remedy = _remedy(*file, f'decimal = "{"," if decimal == "." else "."}"')
+    elif _is_too_large(text):
+        raise InputError(f"{where}, field {place + 1 + bool(index)}", "is out of range", bound="a finite number")
     elif index is None and text and place == 0 < len(values) - 1 and None not in values[1:]:
         raise InputError(where, "begins with a text", bound="a number, as in its other fields", remedy=_INDEX)
     elif any(sign in text for sign in ",;\t| "):

@@ -114,7 +114,7 @@ def duration(text: str, path: str) -> int:
         Seconds, a whole number.
 
     Raises:
-        InputError: The text is not a length of time, or not a whole number of seconds.
+        InputError: The text is not a length of time, or not a whole number of seconds from 1 s to 366 d.
 
     >>> duration("5 min", "every")
     300
@@ -123,8 +123,8 @@ def duration(text: str, path: str) -> int:
     if found is None or found[2] not in _SECONDS:
         raise InputError(path, "is not a length of time", value=text, bound='a text such as "5 min" or "1 day"')
     seconds = float(found[1]) * _SECONDS[found[2]]
-    if seconds != int(seconds) or seconds < 1:
-        raise InputError(path, "is not a whole number of seconds", value=text, bound="at least 1 s")
+    if not 1 <= seconds <= _MAX_DURATION_S or seconds != int(seconds):
+        raise InputError(path, "is out of range", value=text, bound="whole seconds, from 1 s to 366 d")
     return int(seconds)
 
 

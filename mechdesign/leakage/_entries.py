@@ -6,11 +6,23 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from mechdesign.certify._exact import exact_text
+from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._partition import Partition
+
+# Sums of larger costs are no floats.
+_MOST_COST = 10**200
 
 TimeStep = int | str
 """A time step of a series: an integer, or an ISO month such as "2026-11"."""
+
+
+def exact_cost(value: object, path: str) -> Fraction:
+    """Return the exact number of a budget or cost, which must not be too large for a float."""
+    number = exact(value, path)
+    if number > _MOST_COST:
+        raise InputError(path, "is too large", value=value, bound="at most 1e200")
+    return number
 
 
 @dataclass(frozen=True)

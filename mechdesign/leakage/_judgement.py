@@ -17,7 +17,8 @@ from mechdesign.leakage._series import LONGEST, Series, place_of, require_kind_o
 from mechdesign.leakage._upwards import as_float
 
 _OTHER_VALUES = (
-    "release the values of the chain in their order, or state series=False (--no-series) and ε for another table"
+    "release the values of the chain in their order, or another table with a stated ε beside the series (--no-series, "
+    "series=False)"
 )
 
 
@@ -54,8 +55,8 @@ def _require_place(contents: Contents, entry: Entry, stated: Mapping[str, bool])
             raise InputError(
                 "step",
                 "is missing: the ledger has a series, and a release beside it may tell the same values",
-                bound='a time step, such as 11 or "2026-11"',
-                remedy="state the step; or, as for traces, series=False (--no-series): the leakage does not count it",
+                remedy="state the step of a table, such as 11 or 2026-11. A trace has none: state that the leakage of "
+                "the series does not count it (--no-series, series=False)",
             )
         for name, is_given in stated.items():
             if is_given:
@@ -65,8 +66,7 @@ def _require_place(contents: Contents, entry: Entry, stated: Mapping[str, bool])
             "step",
             "is given, but the ledger has no series",
             value=entry.step,
-            bound="None",
-            remedy="add one with ledger.add_series or mechdesign ledger series",
+            remedy="state no step, or add a series with mechdesign ledger series or ledger.add_series",
         )
     elif entry.series is False:
         raise InputError(
@@ -103,10 +103,8 @@ def _require_member(contents: Contents, series: Series, entry: Entry, complete: 
     if entry.domain != domain:
         raise InputError(
             "domain",
-            "is another one than that of the series",
-            value=entry.domain,
-            bound=str(domain),
-            remedy=f"{_OTHER_VALUES}. A first entry by hand needs domain=, or add_series does",
+            "has other values than the series, or the same in another order",
+            remedy=_OTHER_VALUES if domain else "state the domain of the series: domain= of Ledger.add_series",
         )
     if entry.classes is not None and not joins_values(entry.classes):
         bound = "noisy answers, or one class of all values"
@@ -126,7 +124,7 @@ def _require_step(step: TimeStep, steps: list[TimeStep], gap: bool) -> None:
             f"leaves out steps ({abs(place - place_of(nearest)) - 1}): the nearest one with an entry is {nearest}",
             value=step,
             bound="a step beside one with an entry",
-            remedy="number the steps without holes; if nothing was released at these steps, state gap=True (--gap)",
+            remedy="number the steps without holes; if nothing was released at these steps, say so (--gap, gap=True)",
         )
 
 

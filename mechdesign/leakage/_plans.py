@@ -99,8 +99,8 @@ def _require_positive(budgets: Sequence[Fraction], kind: str) -> None:
             "equal": "begin a ledger for other people, since nothing is left of alpha or of the total budget",
         }
         disjoint = (
-            'plan a number of steps, such as --steps 12 or ("equal", 12): two rows of a matrix have disjoint supports, '
-            "or almost, so that leakage adds up"
+            'plan equal budgets, ("equal", 12) or --steps 12 without --plan: two rows of a matrix have disjoint '
+            "supports, or almost, so that leakage adds up"
         )
         place = f"plan[{turn}]" if kind == "list" else "plan"
         problem, value = "has a budget that is not positive", exact_text(budgets[turn])

@@ -32,7 +32,16 @@ from mechdesign.base._locks import (
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._contents import Contents
 from mechdesign.leakage._correlations import Correlation, functions_of_both
-from mechdesign.leakage._entries import APART, Entry, PolicyTotals, TimeStep, Totals, by_policy, totals
+from mechdesign.leakage._entries import (
+    APART,
+    Entry,
+    PolicyTotals,
+    TimeStep,
+    Totals,
+    by_policy,
+    exact_cost,
+    totals,
+)
 from mechdesign.leakage._judgement import judge, with_remedy
 from mechdesign.leakage._ledger_file import NUMBER, read_ledger, write_ledger
 from mechdesign.leakage._partition import Partition
@@ -487,7 +496,7 @@ the budget of a ledger is a promise, and does not grow
         if not adopt and (found.epsilon, found.rho) != (known.epsilon, known.rho):
             raise LedgerError(
                 f"{self._path} was created with another budget ({_budgets(found.epsilon, found.rho)}, not "
-                f"{_budgets(known.epsilon, known.rho)}). Open it without a budget to use its own"
+                f"{_budgets(known.epsilon, known.rho)}). To use its own, state no budget"
             )
         _require_grown(self._path, known, found)
         self._contents = found
@@ -620,7 +629,7 @@ def _as_series(alpha: Number, backward: Correlation, forward: Correlation, histo
     if not any((*before, *after)):
         raise InputError(
             "backward",
-            "and forward are both None",
+            "is none, and so is forward",
             bound="a matrix in at least one direction",
             remedy="a ledger without a series bounds the releases without a correlation",
         )
@@ -681,7 +690,7 @@ def _require_characters(text: str, path: str) -> None:
 def _as_cost(value: object, path: str, *, zero: bool = False) -> Fraction | None:
     if value is None:
         return None
-    number = exact(value, path)
+    number = exact_cost(value, path)
     if number < 0 or (number == 0 and not zero):
         problem, bound = ("must not be negative", "at least 0") if zero else ("must be positive", "greater than 0")
         raise InputError(path, problem, value=value, bound=bound)

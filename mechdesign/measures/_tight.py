@@ -178,7 +178,7 @@ def _suggest_remedy(floats: Floats, total: Fraction) -> str:
         return "Transpose the matrix if its columns are secrets: each column sums to 1"
     if abs(total - 100) <= 100 * SUM_TOLERANCE:
         return "Divide percentages by 100"
-    return "Divide each row by its sum, or declare the entries as weights (weights=True)"
+    return "Divide each row by its sum, as weights=True does"
 
 
 def _as_matrix(matrix: ArrayLike) -> NDArray[Any]:

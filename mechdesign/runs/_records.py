@@ -93,12 +93,10 @@ def list_points(folder: Path) -> set[str]:
 
 
 def describe_claim(folder: Path) -> str:
-    """Return which process has claimed a point, as a sentence without a full stop; "" without a claim."""
-    said = next((said for name in reversed(_list_claims(folder)) if (said := _read_claim(folder / name))), None)
-    if said is None:
-        return ""
-    unknown = "" if said.get("host") == socket.gethostname() else "; if it has ended there, use --retry"
-    return f"process {said.get('process')} of {said.get('host')} makes it{unknown}"
+    """Return which process has claimed a point, as a sentence without a full stop."""
+    said = next((said for name in reversed(_list_claims(folder)) if (said := _read_claim(folder / name))), {})
+    named = f"process {said['process']} of {said['host']}" if {"process", "host"} <= {*said} else "another process"
+    return f"{named} makes it; if it has ended, call again with --retry"
 
 
 @contextlib.contextmanager

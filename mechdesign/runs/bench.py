@@ -14,7 +14,7 @@ from typing import Any
 
 from mechdesign.base import _lazy
 from mechdesign.base._atomic import write_file
-from mechdesign.base._check import as_path, as_positive, require_kind
+from mechdesign.base._check import as_path, as_positive, require_name
 from mechdesign.base._errors import ExportError, InputError, StateError
 from mechdesign.base._machine import name_processor
 from mechdesign.base._process import ignore_warnings
@@ -83,10 +83,7 @@ def find_suite(suite: str | Suite) -> Suite:
     """Return a suite; raise `InputError` with all names if its name is unknown."""
     if isinstance(suite, Suite):
         return suite
-    require_kind(suite, str, "suite", "a suite, or the name of one")
-    if suite not in SUITES:
-        raise InputError("suite", "is not known", value=suite, bound=f"one of {', '.join(SUITES)}")
-    return SUITES[suite]
+    return SUITES[require_name(suite, SUITES, "suite")]
 
 
 def problems(suite: Suite) -> list[tuple[str, int, int]]:

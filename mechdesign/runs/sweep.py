@@ -129,7 +129,7 @@ def run(
     count, (first, step) = _count_processes(jobs, dask), _parse_part(part)
     asked = points(sweep)
     found = list_points(target)
-    check_folder(target, {*found, RESULTS, PAGE}, "a sweep", first=found)
+    check_folder(target, {*found, RESULTS, PAGE}, "a sweep", first=found, others=bool(found))
     tasks = _plan(asked, target)
     mine = tasks[first::step]
     known = {task.point.name: read_record(task.folder, task.wanted) for task in mine}
@@ -248,8 +248,10 @@ def _make(missing: Sequence[_Task], solve_all: _SolveAll, retry: bool) -> Genera
             raise
         except Exception as error:  # Its type depends on what the system or the cluster refuses.
             if type(error).__name__ not in _KILLED:
-                remedy = "Call again, or with one process (--jobs 1)"
-                raise ClusterError(f"the processes were lost ({error}); finished points are kept. {remedy}") from error
+                raise ClusterError(
+                    f"the processes were lost or not started ({error}); finished points are kept. Call again, without "
+                    "environment variables of joblib (LOKY_MAX_CPU_COUNT, JOBLIB_…), or with one process (--jobs 1)"
+                ) from error
             for task in [*under_way.values()]:
                 _write(task, _Outcome(task, {}, Record(reason=_KILLED_REASON, seconds=0.0)))
             raise SolverError(

@@ -55,7 +55,7 @@ def open_ledger(folder: Path, name: str, epsilon: Fraction | None, rho: Fraction
         SpecificationError: The ledger does not exist, and it has no budget or lies outside `folder`.
         LedgerError: The file is damaged, or was created with another budget.
     """
-    with Source(("ledger",)).keys():
+    with Source(("ledger",)).keys({str(folder / name): "path"}):
         path = file_of(folder / name)
         if exists(path):
             return Ledger(epsilon, rho=rho, path=path)

@@ -110,7 +110,7 @@ def read_visits(
     table: Checkins | Trajectories, source: Source, domain: Domain, sampling: Sampling | None = None
 ) -> tuple[trajectories.Visits, Read]:
     """Return the visits to cells of `domain` by the check-ins or trajectories at `source`, and the traces."""
-    if domain.geographic is None:
+    if domain.geographic is None or domain.cells is None:
         raise source.error(
             "",
             "requires a geographic grid (south, north, west, east) as the domain",

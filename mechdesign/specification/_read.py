@@ -167,7 +167,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
         problem = f"cannot be opened ({error.strerror})"
         raise SpecificationError(str(source), problem, bound="a file in TOML", remedy=remedy) from error
     except UnicodeDecodeError as error:
-        raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
+        raise SpecificationError(str(source), "is not a text in UTF-8", remedy="save it as UTF-8") from error
 
 
 def tables_of(text: str, source: str = "specification") -> Raw:

@@ -183,7 +183,7 @@ def _columns_of(read: Columns, table: ReleaseTable, source: Source) -> tuple[str
     name = read.name or "trace"
     for key in ("state", "latitude", "longitude", "time", "user"):
         if isinstance(column := getattr(table, key), str) and column not in read.columns:
-            raise source.error(key, f"is not a column of {name}", value=column, bound=f"one of {len(read.columns)}")
+            raise source.error(key, f"is not a column of {name}", value=column, bound="one of its columns")
     forms = {"state": [table.state or "state"], "plane": ["x", "y"]}
     forms["degrees"] = [table.latitude or "latitude", table.longitude or "longitude"]
     places = bool(table.latitude or table.longitude)

@@ -65,7 +65,7 @@ def table_chain_files(given: ReleaseSpecification, tables: Sequence[Path]) -> tu
         runs.append(run)
     if all(len(run) < 2 for run in runs):
         bound = "rows of the same persons at a step and at the next one, such as 2025-01 and 2025-02"
-        raise InputError("TABLE.csv", "has no person at two successive steps", bound=bound)
+        raise InputError(", ".join(map(str, tables)), "has no person at two successive steps", bound=bound)
     found = correlations_from_traces(runs, domain.size, only_visited=False)
     names = value_names(domain)
     rows: list[list[object]] = [["row", "label"], *([row, name] for row, name in enumerate(names))]

@@ -572,10 +572,10 @@ def _parse(text: str, base_folder: str | os.PathLike[str], name: str) -> Release
     data, source = tables_of(text, name), Source(folder=Path(base_folder))
     for key in ("privacy", "prior", "cost"):
         if key in data:
-            remedy = "use `mechdesign design` for it, or remove the key"
+            remedy = "use `mechdesign design`, or `mechdesign chain` without a table; or remove the key"
             raise SpecificationError(key, "belongs to the specification of a design", remedy=remedy)
     given = data.get("table", {}) if isinstance(data.get("domain"), dict) else None
-    if isinstance(given, dict) and "person" not in given:
+    if isinstance(given, dict) and "person" not in given and {*given} <= {*PeopleTable.__struct_fields__}:
         remedy = 'add [table] with person = "COLUMN" or person = false'
         raise SpecificationError("table.person", "is missing", bound=_PERSON, remedy=remedy)
     with source.keys():

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base._errors import CertificateError, InputError
+from mechdesign.base._errors import CertificateError, InputError, VerifierMemoryError
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._bundle import TABLE, Bundle
 from mechdesign.certify._certificate import Certificate
@@ -228,6 +228,8 @@ def find_design(folder: Path, wanted: Wanted) -> tuple[Certificate | None, str]:
         if why or made.get("status") == Status.INTERRUPTED:
             return None, why or "it was interrupted"
         return prove(found).certificate, ""
+    except VerifierMemoryError:
+        raise
     except CertificateError as error:
         return None, f"it could not be verified: {error.reason}"
 

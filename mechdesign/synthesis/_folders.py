@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,7 +83,19 @@ def check_target(directory: str | os.PathLike[str], overwrite: bool = True, why:
     title, held = _read_title(folder), ""
     if not overwrite and os.path.lexists(folder / CERTIFICATE):
         held = f"{'a damaged design' if title is None else f'a design ({title})'}{': ' * bool(why)}{why}"
-    check_folder(folder, SET, "a design", first=(CHANNEL,), held=held, others=title is not None)
+    first = () if _is_foreign(folder / CHANNEL) else (CHANNEL,)
+    check_folder(folder, SET, "a design", first=first, held=held, others=title is not None)
+
+
+def _is_foreign(path: Path) -> bool:
+    """Return whether there is a file that is neither the channel of a bundle nor one that a killed run emptied."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "numerators.npy" not in archive.namelist()
+    except zipfile.BadZipFile:
+        return path.stat().st_size > 0
+    except OSError:
+        return os.path.lexists(path)
 
 
 def prepare_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:

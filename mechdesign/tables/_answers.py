@@ -39,7 +39,7 @@ def check_table(policy: Policy, counts: Integers, largest: int = 1, path: str = 
             name,
             "contains no record, and the number of records is public under this policy",
             bound="at least one record",
-            remedy="set unbounded=True if records may be added or removed",
+            remedy="set unbounded of the policy if records may be added or removed",
         )
     if largest * records > LARGEST_VALUE:
         steps = largest * records

@@ -491,7 +491,9 @@ def _check_nodes(nodes: Iterable[object], size: int, unbounded: bool, path: str)
         if node is None and unbounded:
             continue
         if node is None:
-            raise InputError(path, "has the null node", remedy="set unbounded=True if records may be added or removed")
+            raise InputError(
+                path, "has the null node", remedy="set unbounded of the policy if records may be added or removed"
+            )
         if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer) or not 0 <= node < size:
             raise InputError(path, "has a node that is not a value", value=node, bound=f"an index from 0 to {size - 1}")
 

@@ -151,7 +151,7 @@ def test_repaired_sets_are_accepted(tmp_path: Path) -> None:
 def test_a_missing_file_is_an_incomplete_export(tmp_path: Path) -> None:
     for name in OLD:
         (put(tmp_path, OLD) / name).unlink()
-        with pytest.raises(CertificateError, match=f"incomplete bundle: {name} is missing"):
+        with pytest.raises(CertificateError, match=f"bundle: {name} is missing; was the export interrupted"):
             read(tmp_path)
 
 

@@ -46,7 +46,8 @@ def test_another_prior_is_believed_and_the_true_one_weighs(made: Path) -> None:
     expected = md.attack.optimal(
         md.Channel.load(made), [0.1, 0.1, 0.1, 0.7], 1 - np.eye(4), truth=[0.4, 0.3, 0.2, 0.1]
     ).distortion
-    assert attacks(made, "--prior", "p.csv")["optimal"]["value"] == pytest.approx(expected)
+    found = attacks(made, "--prior", "p.csv")["optimal"]
+    assert found["value"] == found["expected_error"] == pytest.approx(expected)
 
 
 def test_attacks_that_take_too_long(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,6 +91,15 @@ def test_a_folder_states_its_epsilon(blank_pictures: None) -> None:
     assert run("audit", "laplace.csv", "--spec", "spec.toml").exit_code == 1
 
 
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+def test_a_channel_with_forbidden_answers_is_audited_without_a_cost() -> None:
+    blocks = 'privacy = [{ kind = "graph", epsilon = 1, edges = [[0, 1], [3, 4]] }]\npolicy.isolated = "release"\n'
+    write(SPEC.partition("privacy")[0] + blocks, "blocks.toml")
+    md.save(md.read_spec("blocks.toml").design(), "blocks", report=False)
+    found = json.loads(well("audit", "blocks", "--json").stdout)
+    assert (found["holds"], found["cost"], found["revealed"]) == (True, None, [2, 5])
+
+
 def test_wrong_usage() -> None:
     write("", "empty.csv")
     write("75,25\n25,75\n", "percent.csv")
@@ -108,7 +117,8 @@ def test_wrong_usage() -> None:
             "audit r.csv --spec spec.toml": "another number of secrets; found 6; must be 2",
             "audit r.csv --distance haversine": "ive --spec",
             "audit percent.csv --distance hamming": "does not sum to 1",
-            "audit logarithms.csv --distance hamming": "matrix[0,1]: is negative; must be a probability. Apply exp",
+            "audit r.csv --distance hammming": "Did you mean hamming?",
+            "audit logarithms.csv --distance hamming": "error: logarithms.csv[0,1]: is negative; must be a prob",
         }
     )
     # What was computed is shown, although its page cannot be written.

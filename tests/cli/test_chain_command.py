@@ -209,7 +209,7 @@ def test_wrong_usage() -> None:
             "chain trips.toml --smoothing 0.1": "No such option",
             "chain trips.toml --border state": "No such option",
             "chain trips.toml --time time": "No such option",
-            "chain trips.toml --every often": "release.transition.every",
-            "chain trips.toml --gap -1": "release.transition.gap",
+            "chain trips.toml --every often": "error: --every",
+            "chain trips.toml --gap -1": "error: --gap",
         }
     )

@@ -20,7 +20,7 @@ from mechdesign.base import _errors as errors
 from mechdesign.certify import second_verifier
 from mechdesign.certify._bundle import document_digest
 from mechdesign.cli._console import describe_gap
-from mechdesign.errors import ReportError
+from mechdesign.errors import ReportError, VerifierMemoryError
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _design as module
 from mechdesign.synthesis._folders import Wanted
@@ -131,7 +131,9 @@ def test_the_same_design_is_not_solved_again(spec: Path, monkeypatch: pytest.Mon
         assert contents("s").keys() - before.keys() == {"report.html"}
         assert contents("s")["channel.npz"] == before["channel.npz"]
         well("verify", "s")
-        whole = contents("s")
+        whole, page = contents("s"), Path("s/report.html").stat().st_mtime_ns
+        well("design", spec)
+        assert Path("s/report.html").stat().st_mtime_ns == page
         changed = ("design s.toml --tolerance 0.5", "design s.toml --time-limit 9")
         assert_wrong_usage(dict.fromkeys(changed, "s holds a design (A line): the settings changed; choose"))
         patched.setattr("mechdesign.cli.design.Wanted", partial(Wanted, version="0"))
@@ -155,6 +157,17 @@ def test_a_design_that_does_not_verify_is_not_done(made: Path, spec: Path) -> No
             assert_wrong_usage({f"design {spec} -o made": said})
     well("design", spec, "-o", "made", "--no-report", "--overwrite")
     well("verify", "made")
+
+
+def test_a_design_that_needs_more_memory_to_be_verified_is_not_replaced(
+    made: Path, spec: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise VerifierMemoryError("it is large")
+
+    monkeypatch.setattr("mechdesign.synthesis._bundle.prove", fail)
+    for more in ("", " --overwrite"):
+        assert_wrong_usage({f"design {spec} -o made{more}": "error: it is large"})
 
 
 def test_a_changed_file_of_data_is_another_design() -> None:
@@ -298,6 +311,9 @@ def test_a_stopped_design_does_not_replace_a_finished_one(
     assert (result.exit_code, "interrupted" in result.stderr) == (130, True)
     assert contents(made) == before
     assert md.verify(f"{made}-interrupted").holds
+    # Whatever has this name, the channel is kept under the next one.
+    assert run("design", "s.toml", "-o", made, "--no-report", "--overwrite").exit_code == 130
+    assert md.verify(f"{made}-interrupted-2").holds
     assert run("design", "s.toml", "-o", "fresh", "--no-report").exit_code == 130
     assert md.verify("fresh").holds
     assert_wrong_usage({"design s.toml -o fresh": "fresh holds a design (A line): it was interrupted; choose another"})

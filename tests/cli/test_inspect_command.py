@@ -11,6 +11,7 @@ import pytest
 from cli_examples import assert_wrong_usage, run, well, write
 
 import mechdesign as md
+from mechdesign.certify._exact import exact_text
 from mechdesign.measures import attack
 
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
@@ -118,6 +119,7 @@ def test_other_secrets_are_told() -> None:
 def test_wrong_usage(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folders)
     assert_wrong_usage({"inspect": "DIR", "inspect low nowhere": "nowhere", "inspect nowhere": "nowhere"})
+    assert_wrong_usage({"inspect -- --json": "--json: does not exist"})
 
 
 def test_inspect_says_what_is_there(folders: Path) -> None:
@@ -149,11 +151,12 @@ def test_the_claims_of_a_continuous_requirement_have_names() -> None:
 def test_inspect_of_a_release_shows_what_its_description_says() -> None:
     policy = md.tables.Policy.full(md.tables.Domain({"x": list("abcd")}), unbounded=True)
     noises = {None: "the operating system's randomness", 1: "a generator of the caller: this is a rehearsal"}
-    for seed, noise in noises.items():
-        release = md.tables.Histogram().release(["a", "b"], policy, epsilon=1, rng=seed)
+    for (seed, noise), budget in zip(noises.items(), ("epsilon", "rho"), strict=True):
+        release = md.tables.Histogram().release(["a", "b"], policy, **{budget: 1}, rng=seed)
         md.save(release, f"out {seed}", report=False)
         found = json.loads(well("inspect", f"out {seed}", "--json").stdout)
-        assert (found.pop("noise"), found.pop("answers")) == (noise, "4, in steps of 1")
+        steps = f"4, in steps of {exact_text(release.description.step)}"
+        assert (found.pop("noise"), found.pop("answers")) == (noise, steps)
         assert found.pop("release") == release.description.what
         verdict = "A rehearsal: " if seed else "Released; ε = 1 was spent: "
         assert found.pop("said").startswith(f"out {seed}, as its files say: {verdict}")

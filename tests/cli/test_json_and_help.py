@@ -134,6 +134,7 @@ def test_values_are_printed_as_json_and_as_text(capsys: pytest.CaptureFixture[st
         "rounded": Shown(0.123456, "at most 0.13"),
         "nothing": None,
         "without_bound": np.inf,
+        "unknown": np.nan,
         "rows": [{"epsilon": np.float64(2), "name": "x\x1b[2J"}, {"epsilon": np.inf, "name": "y"}],
         "designs": {"city_a": {"cost": 1}, "b": {"cost": 2}},
         "next": ["mechdesign verify city"],
@@ -142,6 +143,7 @@ def test_values_are_printed_as_json_and_as_text(capsys: pytest.CaptureFixture[st
     found = json.loads(capsys.readouterr().out)
     assert found["rounded"] == 0.123456
     assert (found["nothing"], found["without_bound"], found["rows"][1]["epsilon"]) == (None, "inf", "inf")
+    assert found["unknown"] is None
     assert found["rows"][0]["name"] == "x\x1b[2J"
     show(Found("Done.", facts))
     text = capsys.readouterr().out

@@ -79,6 +79,10 @@ def test_wrong_usage_makes_no_ledger() -> None:
     lines = {f"ledger new m.json --epsilon {wrong}": "--epsilon" for wrong in ("-1", "x", "nan", "''")}
     assert_wrong_usage(lines)
     assert list(Path().iterdir()) == []
+    Path("folder").mkdir()
+    Path("link").symlink_to("nowhere")
+    for name, says in (("folder", "error: folder: is a folder"), ("link", "error: link: is a link to a file that")):
+        assert_wrong_usage({f"ledger new {name} --epsilon 1": says, f"ledger show {name}": says})
 
 
 def test_a_specification_begins_its_ledger_and_says_where() -> None:

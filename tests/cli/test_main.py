@@ -12,11 +12,13 @@ import time
 import click
 import pytest
 from cli_examples import assert_wrong_usage, run, well, write
+from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.base._deadline import Progress
 from mechdesign.cli import main
 from mechdesign.cli._console import _ProgressLine, progress
+from mechdesign.cli._found import Found, command
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +82,23 @@ def test_progress_is_a_line_every_few_seconds_elsewhere(
     lines = shown.err.splitlines()
     assert lines[0] == "reading · 0 s"
     assert lines[-1] == "block interior point, iteration 5 · cost between 1 and 1.5 · 0 s · at most 60 s left"
+
+
+def test_each_command_shows_its_progress_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_DELAY_S", "_LINE_INTERVAL_S"):
+        monkeypatch.setattr(f"mechdesign.cli._console.{name}", 0.02)
+
+    @command
+    def slow() -> Found:
+        time.sleep(0.1)
+        with progress("drawing"):
+            time.sleep(0.1)
+        return Found("done")
+
+    shown = CliRunner().invoke(slow, [])
+    stages = [line.partition(" · ")[0] for line in shown.stderr.splitlines()]
+    assert list(dict.fromkeys(stages)) == ["starting", "drawing"]
+    assert shown.stdout == "done\n"
 
 
 def test_the_time_left_does_not_count_what_was_done_before(monkeypatch: pytest.MonkeyPatch) -> None:

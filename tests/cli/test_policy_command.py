@@ -94,6 +94,7 @@ def test_json_agrees_with_the_library() -> None:
     assert (shown.stderr, [path.name for path in Path().iterdir()]) == ("", ["s.toml"])
     for words in ("6 secrets, 3 edges", "1 edge: f – ", "An optimal channel reveals secrets without"):
         assert words in shown.stdout
+    assert facts(BLOCKS)["said"] == "Blocks: 24 secrets, 36 edges."
 
 
 def test_the_policy_table_counts() -> None:

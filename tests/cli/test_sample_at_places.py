@@ -307,8 +307,10 @@ def test_only_files_can_be_overwritten() -> None:
     check_no_input_in(device.parent, [device.name], {"--input": device})
     file.write_text("")
     check_no_input_in(here, ["a.csv", "b.csv"], {"--input": Path("b.csv")})
-    with pytest.raises(ExportError, match=r"a.csv is the file of --input, which must not be overwritten"):
-        check_no_input_in(here, ["b.csv", "a.csv"], {"--other": Path("b.csv"), "--input": file})
+    os.link(file, "hard.csv")
+    for name in ("a.csv", "hard.csv"):
+        with pytest.raises(ExportError, match=f"{name} is the file of --input, which must not be overwritten"):
+            check_no_input_in(here, ["b.csv", name], {"--other": Path("b.csv"), "--input": file})
 
 
 def test_commands_write_onto_no_file(made: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from cli_examples import assert_wrong_usage, flat, run, well
 
 import mechdesign as md
+from mechdesign.certify._exact import exact_text
 from mechdesign.data.matrices import read_matrix
 from mechdesign.leakage.accounting import begin_ledger
 from mechdesign.specification._table_specification import people_of
@@ -72,6 +73,8 @@ def test_a_chain_of_monthly_files_is_that_of_one_file_with_a_column() -> None:
     for name in ("forward.csv", "backward.csv", "states.csv", "domain.json"):
         assert Path("one", name).read_bytes() == Path("two", name).read_bytes() == Path("three", name).read_bytes()
     assert Path("one/forward.csv").stat().st_mode & 0o777 == 0o600
+    shutil.copy("all.csv", "two/states.csv")
+    assert_wrong_usage({"chain s.toml two/states.csv -o two --overwrite": "is the file of two/states.csv"})
     # A pair counts from one step to the next only, and each value keeps its row.
     Path("gap.csv").write_text("person,status,month\na,employed,2025-01\na,employed,2025-02\na,inactive,2025-04\n")
     well("chain", "s.toml", "gap.csv", "-o", "gap")
@@ -127,11 +130,13 @@ def test_chains_that_cannot_be_counted_are_refused() -> None:
             "chain s.toml counts.csv -o x": "each row would count as one record",
             "chain s.toml odd.csv -o x": "odd.csv, line 2",
             "chain s.toml mixed.csv -o x": "mixed.csv, column month: is of another kind than the other steps; must be",
-            "chain s.toml 1.csv -o x": "TABLE.csv: has no person at two successive steps; must be rows of the same",
-            "chain s.toml 1.csv 3.csv -o x": "TABLE.csv: has no person at two successive steps",
+            "chain s.toml 1.csv -o x": "1.csv: has no person at two successive steps; must be rows of the same",
+            "chain s.toml 1.csv 3.csv -o x": "1.csv, 3.csv: has no person at two successive steps",
             "chain s.toml 1.csv '' -o x": "is empty",
             "chain s.toml 1.csv 2.csv 1.csv -o x": "the file of each step once",
             "chain s.toml -o x": "give tables to",
+            "chain s.toml 1.csv none.csv -o x": "'none.csv' does not exist",
+            "chain s.toml 1.csv 3.csv -o x --every 5": "--every",
             "chain s.toml all.csv --ends stay -o x": "--ends",
         }
     )
@@ -204,6 +209,15 @@ def test_plans_are_replaced_by_a_command() -> None:
     md.leakage.write_budgets("b.csv", [0.1, 0.2])
     well("ledger", "plan", "l.json", "--budgets", "b.csv")
     assert series.plan == [Fraction(1, 10), Fraction(1, 5)]
+    well("ledger", "plan", "l.json", "--plan", "constant")
+    domain = json.loads(Path("flows/domain.json").read_text())["domain"]
+    md.Ledger(path="l.json").spend(
+        "a count", "b", epsilon=series.planned(1), step=1, planned=True, complete=3, domain=domain
+    )
+    # A plan without an end is never used up.
+    constant = exact_text(series.budgets[0])
+    assert json.loads(well("ledger", "show", "l.json", "--json").stdout)["plan"] == [constant]
+    assert "almost nothing is left" not in flat(well("ledger", "plan", "l.json", "--plan", "constant").stderr)
     begin_ledger("plain.json", 2)
     kept = "ledger series plain.json --alpha 1"
     flows = "--backward flows/backward.csv --forward flows/forward.csv --history others"
@@ -234,6 +248,9 @@ def test_plans_are_replaced_by_a_command() -> None:
     for forward, gains_little in (("same.csv", True), ("flows/forward.csv", False)):
         said = well(*f"{kept} --forward {forward} --backward none --steps 12 --history others".split()).stderr
         assert ("gains less than a tenth" in flat(said)) == gains_little, forward
+    begin_ledger("rho.json", None, 2)
+    small = "ledger series rho.json --alpha 1 --forward same.csv --backward none --steps 12 --history others"
+    assert "gains less than a tenth" not in flat(well(*small.split()).stderr)
     said = flat(well(*f"{kept} --forward flows/forward.csv --backward none --history others".split()).stderr)
     assert "does not know the backward" in said
 
@@ -488,9 +505,9 @@ def test_wrong_input_is_refused_before_data_are_read() -> None:
             f"table plain.toml {there}": "no ledger has a series",
             f"table missing.toml {there}": "no ledger has a series",
             f"table stated.toml {there}": "the ledger has no series",
-            f"table s.toml {there} --no-series": "--no-series excludes it",
-            "table nowhere.toml nowhere.csv --no-series --gap --step 1": "--no-series excludes it",
-            "table nowhere.toml nowhere.csv --no-series --gap": "--no-series excludes it",
+            f"table s.toml {there} --no-series": "give --step or --no-series, not both",
+            "table nowhere.toml nowhere.csv --no-series --gap --step 1": "give --step or --no-series, not both",
+            "table nowhere.toml nowhere.csv --no-series --gap": "--gap needs --step",
             "table nowhere.toml nowhere.csv --gap": "--gap needs --step",
             "table s.toml nowhere.csv -o x": "no step is given",
             "table s.toml nowhere.csv -o x --no-series": "State ε, with --no-series",

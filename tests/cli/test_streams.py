@@ -53,6 +53,20 @@ def test_a_disk_that_is_full_is_told_from_a_failed_proof(made: Path, monkeypatch
     assert status("verify", made) == 2
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_stream_without_a_buffer_loses_nothing_in_silence(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    for device, code in (("/dev/full", 2), (writer, 141)):
+        with open(device, "wb", buffering=0) as raw:
+            # As Python makes it with PYTHONUNBUFFERED.
+            unbuffered = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)  # type: ignore[type-var]
+            monkeypatch.setattr(sys, "stdout", unbuffered)
+            assert status("verify", made) == code
+            assert sys.stdout is unbuffered
+            unbuffered.detach()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_a_full_device_is_not_a_failed_verification(made: Path) -> None:

@@ -34,11 +34,17 @@ def lists() -> str:
 def test_a_table_and_what_is_next_are_shown(lists: str) -> None:
     shown = well("sweep", lists, "-o", "my out", "--jobs", 1).stdout
     assert "4 designs: 4 done" in shown
+    rows = [line.split() for line in shown.partition("\ndesigns\n")[2].splitlines()[1:5]]
+    for row, exact in zip(rows, csv.DictReader(Path("my out/results.csv").read_text().splitlines()), strict=True):
+        cost, bound, epsilon = (float(exact[name]) for name in ("cost", "lower_bound", "tight_epsilon"))
+        assert float(row[4]) <= bound <= cost <= float(row[3])
+        assert epsilon <= float(row[6])
     following = shown[shown.index("\nnext") :]
     assert "'my out'/report.html" in following
     verify = next(line for line in following.splitlines() if line.startswith("mechdesign verify"))
     well(*shlex.split(verify, comments=True)[1:])
     before = {path: path.stat().st_mtime_ns for path in Path("my out").rglob("certificate.json")}
+    Path("my out/.DS_Store").write_text("of a file manager")
     assert "4 designs: 4 done" in well("sweep", lists, "-o", "my out").stdout
     assert before == {path: path.stat().st_mtime_ns for path in Path("my out").rglob("certificate.json")}
 
@@ -56,7 +62,7 @@ def test_points_of_another_host_are_named_with_the_remedy(lists: str) -> None:
     Path("out", name, "claim-0").write_text('{"host": "elsewhere", "process": 12, "started": 0}')
     done = well("sweep", lists, "-o", "out", "--jobs", 1)
     assert "4 designs: 3 done, 1 missing" in done.stdout
-    assert "1 missing: process 12 of elsewhere makes it; if it has ended there, use --retry" in done.stderr
+    assert "1 missing: process 12 of elsewhere makes it; if it has ended, call again with --retry" in done.stderr
     assert "4 designs: 4 done" in well("sweep", lists, "-o", "out", "--jobs", 1, "--retry").stdout
 
 

@@ -15,6 +15,7 @@ def test_what_holds_no_design_is_wrong_usage(made: Path) -> None:
     for name in ("kept/one", "kept/two"):
         shutil.copytree(made, name)
     shutil.copytree(made, "above/one")
+    shutil.copytree(made, "steps/channels/step-0")
     write("title = 'x'", "file.toml")
     Path("empty").mkdir()
     for folder, file in (("table", "answers.csv"), ("trace", "released.csv")):
@@ -27,6 +28,7 @@ def test_what_holds_no_design_is_wrong_usage(made: Path) -> None:
             "file.toml": "file.toml",
             "empty": "empty",
             "above": "above: is not a design, but holds one; must be above/one",
+            "steps": "steps: is not a design, but holds one; must be steps/channels/step-0",
             "kept": "kept: holds 2 designs, not one; must be one of kept/one, kept/two",
             "table": "release",
             "trace": "trace",

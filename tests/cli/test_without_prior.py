@@ -100,10 +100,14 @@ def test_a_folder_says_that_it_tells_all_counts(designed: tuple[Path, str]) -> N
     assert FALLS in json.loads(run("inspect", folder, "--json").stdout)["private"]
 
 
+def test_exports_say_whether_they_hold_the_prior(folder: Path) -> None:
+    for form in ("csv", "geojson", "js", "json", "mps", "npz"):
+        said = say("export", folder, "-o", f"a.{form}")
+        assert (f"{form} contains the prior" in said) == (form not in ("csv", "js")), form
+
+
 @pytest.mark.slow
 def test_other_commands_say_what_they_hold_of_a_prior(folder: Path) -> None:
-    assert "geojson contains the prior" in say("export", folder, "-o", "a.geojson")
-    assert "private" not in say("export", folder, "-o", "a.js")
     assert "depends on it, and is private" in say("inspect", folder, folder)
     assert "depends on it, and is private" in say("audit", folder, "-o", "audit.html")
     assert "depends on it, and is private" in Path("audit.html").read_text()
@@ -189,6 +193,12 @@ def test_two_priors_with_the_same_channel_give_the_same_folder(tmp_path: Path, o
     md.save(first, "whole")
     say("export", "whole", "--without-prior", "-o", "command")
     assert contents("command") == contents("ann")
+    md.save(first, "bare", report=False)
+    say("export", "bare", "--without-prior", "-o", "without a page")
+    assert sorted(contents("without a page")) == ["certificate.json", "channel.csv", "channel.npz"]
+    # Expected costs depend on the prior that stands in, and worst costs do not.
+    differences = json.loads(well("inspect", "ann", "command", "--json").stdout)["differences"]
+    assert bool(differences) == (objective == "expected")
     assert md.Channel.load("command/channel.npz").numerators.shape == (4, 4)
     # An auditor who holds the public folder knows the module that an app has from the private one.
     for form in (["--format", "js"], ["--format", "js", "--classic"]):

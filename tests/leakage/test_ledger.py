@@ -495,6 +495,7 @@ def test_wrong_input(tmp_path: Path) -> None:
             rows.append(Mistake(f"{place} {value[-3:]!r}", spends(**{place: value}), place, says, InputError))
     rows += [
         Mistake("budget", lambda: Ledger(epsilon=-1), "epsilon"),
+        Mistake("budget above floats", lambda: Ledger(epsilon="1e309"), "epsilon", "at most 1e200"),
         Mistake("budget that is a text", lambda: Ledger(rho="x"), "rho"),
         Mistake("no release", spends(what=""), "what"),
         Mistake("nobody", spends(protects=" "), "protects"),

@@ -608,7 +608,7 @@ def test_wrong_input_is_refused_and_records_nothing() -> None:
             row("a chain of another size", "complete", "must be 3", complete=4),
             row("fewer values than the chain", "complete", "must be 3", complete=2),
             row("no number of values", "complete", complete=0),
-            row("another domain", "domain", "another one", domain="e"),
+            row("another domain", "domain", "other values than the series", domain="e"),
             row("no domain", "domain", domain=None),
             row("ρ", "rho", "ε²/2", epsilon=None, rho=1),
             row("an exact answer", "classes", epsilon=0, classes=Partition.of([0, 1, 2, 3])),

@@ -67,7 +67,14 @@ def test_a_process_that_has_a_point_says_so(tmp_path):
         with records.claiming(tmp_path, True) as also:
             assert not also
         assert f"process {os.getpid()} of {OWN['host']}" in records.describe_claim(tmp_path)
-    assert records.describe_claim(tmp_path) == ""
+    for number in (2, 10):
+        write_claim(tmp_path, {"host": f"host-{number}", "process": number}, number)
+    # The claim with the largest number counts.
+    assert records.describe_claim(tmp_path).startswith("process 10 of host-10")
+    for number in (2, 10):
+        (tmp_path / f"claim-{number}").unlink()
+    (tmp_path / "claim-0").write_text("")
+    assert records.describe_claim(tmp_path) == "another process makes it; if it has ended, call again with --retry"
 
 
 def test_what_a_killed_process_left_beside_its_record_is_removed(tmp_path):
@@ -75,6 +82,10 @@ def test_what_a_killed_process_left_beside_its_record_is_removed(tmp_path):
         write_claim(tmp_path, said)
         records.tidy(tmp_path, False)
         assert claims(tmp_path) == left
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / ".claim-0a1b2c3d").write_text("")
+    records.tidy(tmp_path / "alone", False)
+    assert claims(tmp_path / "alone") == []
 
 
 def test_half_written_and_empty_claims_need_a_retry(tmp_path):
@@ -141,10 +152,31 @@ def test_points_of_others_are_left_to_them(tmp_path, monkeypatch, blank_figure):
     write_claim(first, OWN | {"host": "elsewhere", "process": 12})
     rows = run(asked, tmp_path, jobs=1)
     assert [row["status"] for row in rows] == ["missing", "done"]
-    assert rows[0]["message"] == "process 12 of elsewhere makes it; if it has ended there, use --retry"
+    assert rows[0]["message"] == "process 12 of elsewhere makes it; if it has ended, call again with --retry"
     rows = run(asked, tmp_path, jobs=1, retry=True)
     assert [row["status"] for row in rows] == ["done", "done"]
     assert not [*first.glob("claim*"), *second.glob("claim*")]
+
+
+def test_a_point_is_held_until_it_is_made_and_one_that_failed_meanwhile_is_left(tmp_path, monkeypatch, blank_figure):
+    asked, calls, held = sweep('"privacy.0.epsilon" = [0.2, 1]'), [], []
+    first, second = module._plan(points(asked), tmp_path)
+
+    def solve(task):
+        calls.append(task.point.name)
+        second.folder.mkdir()
+        # Another process fails.
+        records.write_failure(second.folder, second.wanted, "too large", 2.5)
+        return _fail_soon(task)
+
+    monkeypatch.setattr(module, "_solve", solve)
+    rows = run(asked, tmp_path, jobs=1, progress=lambda *_: held.append([*tmp_path.rglob("claim-*")]))
+    assert calls == [first.point.name]
+    assert held == [[], []]
+    assert [(row["status"], row["solve_seconds"], row["message"]) for row in rows] == [
+        ("failed", 0.0, "no design"),
+        ("failed", 2.5, "too large"),
+    ]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")

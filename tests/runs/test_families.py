@@ -15,7 +15,7 @@ from mechdesign.runs import bench
 from mechdesign.runs._families import FAMILIES, VARIABLE, RowPairs
 from mechdesign.runs._phases import channel_phases, fraction_phases, largest_leakage
 from mechdesign.runs._scores import is_solved
-from mechdesign.runs._worker import Outcome
+from mechdesign.runs._worker import Outcome, Task
 from mechdesign.runs.bench import SUITES, problems, select_solvers
 from mechdesign.solve import _registry as registry
 from mechdesign.synthesis._settings import SolveSettings
@@ -126,6 +126,19 @@ def test_what_is_there_is_not_run_again(ended, tmp_path):
         assert ended[before:] == [f"grid, 4, scipy, {limit}", f"grid, 9, scipy, {limit}"]
 
 
+def test_the_name_of_a_result_depends_on_all_that_the_result_depends_on():
+    grid, settings = FAMILIES["grid"], SolveSettings("auto")
+    families = [grid, replace(grid, data=lambda: "a"), replace(grid, data=lambda: "b"), replace(grid, parameters={})]
+    tasks = [
+        *(Task(family, 4, 0, None, settings) for family in families),
+        Task(grid, 5, 0, None, settings),
+        Task(grid, 4, 1, None, settings),
+        *(Task(grid, 4, 0, None, replace(settings, **other)) for other in ({"tolerance": 0.5}, {"rows": "all"})),
+    ]
+    asked = [*((task, 1.0, 1.0) for task in tasks), (tasks[0], 2.0, 1.0), (tasks[0], 1.0, 2.0)]
+    assert len({bench._identity(*each) for each in asked}) == len(asked)
+
+
 def test_the_unfinished_phase_takes_the_rest_of_the_limit(ended, monkeypatch, tmp_path):
     for number, (found, seconds) in enumerate(
         (
@@ -192,7 +205,7 @@ def test_what_cannot_run_is_refused(tmp_path):
     assert_refused(
         (
             Mistake("suite", run("tiny"), "suite", "must be one of small, medium, large"),
-            Mistake("suite's kind", run(3), "suite", "the name of one"),
+            Mistake("suite's kind", run(3), "suite", "one of small"),
             Mistake("solver", run(solvers=["auto", "highs-simplx"]), "solver", "Did you mean highs-simp"),
             Mistake("CVXPY's", run(solvers=["cvxpy-nobody"]), "solver", "is unknown to CVXPY"),
             Mistake("no solver", run(solvers=[]), "solvers", "list of names"),

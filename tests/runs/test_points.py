@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from refusals import Mistake, assert_refused
-from sweep_examples import TABLES, sweep, text
+from sweep_examples import DATA, TABLES, sweep, text
 
-from mechdesign.errors import ExportError, MetricWarning, MissingDependencyError, SpecificationError
-from mechdesign.runs._points import MAX_POINTS, parse, points, read
+from mechdesign.errors import (
+    ExportError,
+    InputError,
+    MetricWarning,
+    MissingDependencyError,
+    SpecificationError,
+    StateError,
+)
+from mechdesign.runs import sweep as module
+from mechdesign.runs._points import MAX_POINTS, cell, parse, points, read
 from mechdesign.runs.sweep import run
 from mechdesign.specification._specification import parse as parse_spec
 
@@ -29,6 +38,17 @@ def test_a_product_takes_each_value_with_each():
 def test_a_zip_takes_values_side_by_side():
     asked = sweep('"privacy.0.epsilon" = [0.2, 1]\n"cost.power" = [1, 2]\nmode = "zip"')
     assert [tuple(point.values.values()) for point in points(asked)] == [(Decimal("0.2"), 1), (1, 2)]
+
+
+def test_cells_are_numbers_only_if_these_are_the_values():
+    given = {"0.1": 0.1, "0.10000000000000000001": "0.10000000000000000001", "1e999": "1E+999"}
+    assert {text: cell(Decimal(text)) for text in given} == given
+    assert (cell(True), cell([Decimal("0.5"), "ε"])) == (True, '[0.5, "ε"]')
+
+
+def test_only_counts_of_data_are_private():
+    assert sweep().private == ""
+    assert "counted" in sweep(tables=DATA).private
 
 
 def test_values_are_put_where_their_paths_lead():
@@ -73,6 +93,8 @@ VALUES = {
 
 
 def test_wrong_lists_are_refused_with_their_key() -> None:
+    sizes = f'"cost.power" = {[*range(1, 401)]}\n"cost.scale" = {[*range(1, 251)]}'
+    assert len(sweep(sizes)) == MAX_POINTS
     assert_refused(Mistake(name, functools.partial(sweep, lists), *more) for name, (lists, *more) in LISTS.items())
 
 
@@ -151,6 +173,29 @@ def test_warnings_about_data_are_given_once(tmp_path):
     with pytest.warns(MetricWarning) as said:
         points(sweep('"privacy.0.epsilon" = [1, 2, 3]', tables, tmp_path))
     assert len(said) == 1
+
+
+def test_the_table_has_a_column_for_each_requirement_of_any_point(tmp_path):
+    edges = '{ kind = "graph", epsilon = 1, complete = true }'
+    floor = '{ kind = "distortion", minimum = 0.1, distance = "euclidean" }'
+    asked = sweep(f'"privacy" = [[{edges}], [{edges}, {edges}, {floor}], [{edges}, {floor}, {floor}]]')
+    module._write_table(tmp_path, asked, points(asked), [])
+    header = (tmp_path / "results.csv").read_text().split(",")
+    assert header[5:9] == ["tight_epsilon", "tight_epsilon_2", "distortion", "distortion_2"]
+
+
+def test_workers_have_our_versions_of_all_that_a_design_depends_on():
+    own = module._find_versions()
+    module._require_versions({"a": own})
+    for name in ("mechdesign", "numpy", "scipy", "highspy"):
+        with pytest.raises(InputError, match=f"the worker b has other versions; found {{'{name}': '0'}}"):
+            module._require_versions({"a": own, "b": own | {name: "0"}})
+
+
+def test_a_worker_of_another_version_makes_nothing(tmp_path):
+    (task,) = module._plan(points(sweep('"cost.power" = [1]')), tmp_path)
+    with pytest.raises(StateError, match=r"a worker has mechdesign .*, not 0\. Install the same version"):
+        module._solve(replace(task, wanted=replace(task.wanted, version="0")))
 
 
 WRONG = {

@@ -1,6 +1,7 @@
 """Runs in processes of their own: limits, whose children end with them, solvers of users, kills, and the command."""
 
 import csv
+import io
 import json
 import os
 import random
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import psutil
 import pytest
@@ -110,6 +111,19 @@ def is_gone(pid: int, seconds: float = 10.0) -> bool:
     return False
 
 
+def test_the_limit_of_time_is_that_of_all_phases_together(monkeypatch):
+    def say():
+        for said in ("greeting", {"n": 4}, {"build_s": 0.2}, {"solve_s": 0.2}, {"done": True}):
+            yield json.dumps(said).encode()
+            time.sleep(0.2)
+
+    process = SimpleNamespace(stdin=io.BytesIO(), stdout=say(), pid=os.getpid(), returncode=0)
+    child = SimpleNamespace(process=process, has_greeted=lambda line: True, end=lambda: None)
+    monkeypatch.setattr(worker, "start", lambda *_: child)
+    outcome = run_in_worker(task(), 0.25, 64.0)
+    assert (outcome.ended, outcome.found["message"]) == ("time", "passed 0.25 s")
+
+
 @pytest.mark.slow
 def test_the_limit_of_time_ends_the_processes_that_a_solver_started(sleeper):
     outcome = run_in_worker(task("sleeper", n=16), 1.0, 4.0)
@@ -117,6 +131,15 @@ def test_the_limit_of_time_ends_the_processes_that_a_solver_started(sleeper):
     assert "build_s" in outcome.found
     assert "solve_s" not in outcome.found
     assert is_gone(int(sleeper.read_text()))
+
+
+def test_the_memory_of_children_counts():
+    line = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        alone, its = (psutil.Process(pid).memory_info().rss for pid in (os.getpid(), child.pid))
+        assert worker._resident(os.getpid()) > alone + its / 2
+        child.stdin.close()
 
 
 @pytest.mark.slow

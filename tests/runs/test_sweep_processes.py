@@ -141,6 +141,12 @@ def test_what_a_worker_raises_ends_the_sweep(tmp_path):
     assert not list(tmp_path.rglob("claim-*"))
 
 
+def test_a_new_worker_has_the_module_that_errors_name():
+    # Otherwise an error would arrive as an instance of another class.
+    line = "import sys, mechdesign.runs.sweep; sys.exit('mechdesign.errors' not in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", line], check=False).returncode == 0
+
+
 def test_what_claims_points_may_fail_itself(tmp_path, monkeypatch):
     genuine, calls = module.claiming, []
 

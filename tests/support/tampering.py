@@ -490,7 +490,7 @@ JSON_OF_NO_CERTIFICATE = [
 BYTES = rows(
     "expected cost",
     *(
-        (f"{name} is missing", content(name, lambda _: None), f"incomplete bundle: {name} is missing")
+        (f"{name} is missing", content(name, lambda _: None), f"bundle: {name} is missing")
         for name in (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
     ),
     *(

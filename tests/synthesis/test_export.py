@@ -279,7 +279,8 @@ def test_targets(design, folder, tmp_path):
 
 
 @each_row(
-    ("name", "content"), itertools.product(["notes.txt", "report.html", "certificate.json"], ["{}", "[1]", "mine"])
+    ("name", "content"),
+    itertools.product(["notes.txt", "report.html", "certificate.json", "channel.npz"], ["{}", "mine"]),
 )
 def test_foreign_folders_are_left_alone(tmp_path, name, content):
     folder = tmp_path / f"{name} {content}"

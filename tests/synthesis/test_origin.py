@@ -19,7 +19,7 @@ import mechdesign as md
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._evidence import Evidence
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.errors import CertificateError, InputError, VerifierMemoryError
 from mechdesign.model._origin import Origin
 from mechdesign.report._proved import describe_proof
 from mechdesign.solve._contract import Status
@@ -203,6 +203,9 @@ def test_a_design_is_done_only_if_it_verifies(original, tmp_path, monkeypatch):
     # The limit of memory is not a fault of the design.
     monkeypatch.setenv("MECHDESIGN_MEMORY", "lots")
     with pytest.raises(InputError, match="MECHDESIGN_MEMORY"):
+        why_not_done(origin)
+    monkeypatch.setenv("MECHDESIGN_MEMORY", "0.00001")
+    with pytest.raises(VerifierMemoryError):
         why_not_done(origin)
 
 

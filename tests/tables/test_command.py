@@ -163,6 +163,12 @@ def test_the_answers_are_those_of_the_library():
         assert [float(row["answers"]) for row in csv.DictReader(file)] == wanted.answers.tolist()
 
 
+def test_what_is_spent_is_said_in_the_unit_of_the_release():
+    for kind, spent in (("histogram", "ε = 1"), ("sum", "ρ = 1")):
+        result = run(*write(KINDS[kind]), "--no-report", "--overwrite")
+        assert f"\nspent     {spent}\n" in result.stdout, result.output
+
+
 def test_what_the_policy_leaves_exact_is_said_and_charged_nothing():
     domain = (
         "table.person = false\ndomain.attributes.age = { range = [0, 9] }\n"

@@ -195,7 +195,7 @@ def test_wrong_tables_of_people_are_refused():
         'table.person = ["user"]': "table.person",
         "table.rows_per_person = 3": "table.person",
         "table = {}": "table.person",
-        'table = { persn = "user" }': "table.person",
+        'table = { persn = "user" }': "table.persn",
         'table = { person = "user", rows = 2 }': "table.rows",
         'table = { person = "user", rows_per_person = 0 }': "table.rows_per_person",
         'table = { person = "user", rows_per_person = -1 }': "table.rows_per_person",

@@ -158,7 +158,7 @@ def test_policies() -> None:
             "unbounded": [lambda: Policy.full(FIVE, unbounded=1)],  # type: ignore[arg-type]
         }
     )
-    with pytest.raises(InputError, match="unbounded=True"):
+    with pytest.raises(InputError, match="unbounded of the policy"):
         Policy.graph(FIVE, [(None, 2)])
     for theta, words in (("Next", '"next"'), (-1, "must be >= 0"), (None, '"next"')):
         with pytest.raises(InputError, match=words):
