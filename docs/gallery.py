@@ -50,7 +50,10 @@ def pages() -> dict[str, str]:
 
 def page(notebook: str, figures: list[Figure]) -> str:
     """Return the page with the figures of a notebook."""
-    return "\n".join([f"# {title(notebook)}\n\n{GENERATED}\n", *map(entry, figures)])
+    heading = title(notebook)
+    return "\n".join(
+        [f"# {heading}\n\n{GENERATED}\n", *(entry(figure, heading.partition(":")[0]) for figure in figures)]
+    )
 
 
 def verdicts(notebooks: dict[str, list[Figure]]) -> str:
@@ -70,18 +73,19 @@ def title(notebook: str) -> str:
     raise ValueError(f"{notebook}.py has no heading")
 
 
-def entry(figure: Figure) -> str:
-    """Return claim, picture and verdict of a figure."""
+def entry(figure: Figure, paper: str) -> str:
+    """Return claim, picture and verdict of a figure of a paper."""
     verdict = figure.verdict()
+    outcome = verdict.outcome[:1].upper() + verdict.outcome[1:]
     return f"""(gallery-{figure.name.replace("_", "-")})=
-## {figure.title}
+## {figure.title.removeprefix(f"{paper}, ")}
 
 *Claim:* {typeset(figure.claim)}
 
 ```{{figure}} ../pictures/gallery/{figure.name}.svg
 :alt: {figure.alt}
 
-**The claim {verdict.outcome}.** {typeset(verdict.found[:1].upper() + verdict.found[1:])}
+**{outcome}.** {typeset(verdict.found[:1].upper() + verdict.found[1:])}
 ```
 """
 

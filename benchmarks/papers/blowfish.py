@@ -54,11 +54,9 @@ def judge_kmeans(rows: Rows) -> Verdict:
     better = sum(ratio < 1 for ratio in ratios)
     worst = max(row["mean"] for row in rows if row["policy"] == DP and row["way"] == PRIVATE)
     found = (
-        "with the sensitivity that holds, the objective is less than five times that without privacy in "
-        f"{below} of {len(private)} cases. With the sensitivity of Lemma 6.1, it is in {below_lemma} of {len(lemma)}, "
-        "but that is not private if an edge crosses a cluster. The policy is better than differential privacy in "
-        f"{better} of {len(private)} cases. Without a policy, the objective is up to {worst:.1f} times as large as "
-        "without privacy."
+        f"it is less than five times in {below} of {len(private)} cases with the sensitivity that holds, and in "
+        f"{below_lemma} of {len(lemma)} with that of Lemma 6.1, which is not private if an edge crosses a cluster. "
+        f"The policy is better than differential privacy (up to {worst:.1f} times) in {better} of {len(private)} cases."
     )
     return Verdict(below, len(private), found)
 
@@ -105,8 +103,8 @@ def judge_sizes(rows: Rows) -> Verdict:
     gains = [_gain(rows, row) for row in cases]
     held = sum(gain > 1 for gain in gains)
     found = (
-        f"with the sensitivity that holds the policy improves the objective in {held} of {len(cases)} cases, between "
-        f"{min(gains):.2f} and {max(gains):.2f} times."
+        f"with the sensitivity that holds it improves in {held} of {len(cases)} cases, by {min(gains):.2f} to "
+        f"{max(gains):.2f} times."
     )
     return Verdict(held, len(cases), found)
 
@@ -118,9 +116,9 @@ def judge_attribute(rows: Rows) -> Verdict:
     small = [row for row in own if row["way"] == PRIVATE and row["data"] != "check-ins"]
     held = sum(_gain(rows, row) >= 10 for row in small)
     found = (
-        f"ten times better in {held} of {len(small)} cases outside the check-ins. With the sensitivity that holds the "
-        f"policy changes the objective by factors of {min(gains[PRIVATE]):.2f} to {max(gains[PRIVATE]):.2f}. With that "
-        f"of Lemma 6.1, which is not private, the factors are {min(gains[LEMMA]):.2f} to {max(gains[LEMMA]):.2f}."
+        f"ten times better in {held} of {len(small)} cases outside the check-ins. The factors are "
+        f"{min(gains[PRIVATE]):.2f} to {max(gains[PRIVATE]):.2f} with the sensitivity that holds, and "
+        f"{min(gains[LEMMA]):.2f} to {max(gains[LEMMA]):.2f} with that of Lemma 6.1, which is not private."
     )
     return Verdict(held, len(small), found)
 
@@ -148,8 +146,7 @@ def judge_partition(rows: Rows) -> Verdict:
     found = (
         f"it is below in {held} of {len(own)} cases with the sensitivity that holds, and in "
         f"{sum(_gain(rows, row) > 1 for row in lemma)} of {len(lemma)} with that of Lemma 6.1. With a block for each "
-        f"value nothing is protected, and no noise is added: the remaining factor, {min(singles):.2f} to "
-        f"{max(singles):.2f}, comes from random starts."
+        f"value nothing is protected: the factor, {min(singles):.2f} to {max(singles):.2f}, comes from random starts."
     )
     return Verdict(held, len(own), found)
 
@@ -189,9 +186,8 @@ def judge_ranges(rows: Rows) -> Verdict:
     inferred = [row["linear"] / row["inferred"] for row in rows]
     found = (
         f"the error falls with θ in {held} of {len(cases)} cases, and is up to {max(gains):,.0f} times smaller than "
-        f"without a policy. The error is {min(planned):.2f} to {max(planned):.2f} times the error that was planned "
-        f"before any data. Isotonic regression, which costs no privacy, makes the error {min(inferred):.1f} to "
-        f"{max(inferred):.0f} times smaller on these data."
+        f"without a policy. It is {min(planned):.2f} to {max(planned):.2f} times the planned one. Isotonic regression "
+        f"makes it {min(inferred):.1f} to {max(inferred):.0f} times smaller, and costs no privacy."
     )
     return Verdict(held, len(cases), found)
 

@@ -55,11 +55,11 @@ def judge_runtime(rows: Rows) -> Verdict:
         mean = {policy: _mean(rows, data, policy) for policy in POLICIES}
         held += sum(mean[policy]["milliseconds"] > mean["DPLS"]["milliseconds"] for policy in ("G_util", "G_trs"))
         times = ", ".join(f"{policy} {row['milliseconds']:.1f} ms" for policy, row in mean.items())
-        sizes = f"{mean['G_util']['members']:.0f} possible states, DPLS {mean['DPLS']['members']:.0f}"
+        sizes = f"{mean['G_util']['members']:.0f} states, DPLS {mean['DPLS']['members']:.0f}"
         texts.append(f"{data[:1].upper()}{data[1:]} ({sizes}): {times}")
     found = (
-        f"means over all steps. {'. '.join(texts)}. A δ-location set changes with every output, so DPLS fits its noise "
-        "again at every step."
+        f"mean times of a step. {'. '.join(texts)}. DPLS fits its noise again at every step, as a δ-location set "
+        "changes with every output."
     )
     return Verdict(held, 2 * len(_values(rows, "data")), found)
 
@@ -89,7 +89,7 @@ def judge_performance(rows: Rows) -> Verdict:
         )
     wrong = sum(not claim for claim in claims[3::4])
     found = (
-        f"degrees of protection and errors are means over all steps. {'. '.join(texts)}. G_util protects among more "
+        f"mean degrees of protection, and errors. {'. '.join(texts)}. G_util protects among more "
         f"states than DPLS on {len(claims) // 4 - wrong} of {len(claims) // 4} data sets."
     )
     return Verdict(sum(claims), len(claims), found)
@@ -194,12 +194,10 @@ def judge_adversaries(rows: Rows) -> Verdict:
     shares = [row["designer"] / row["level"] for row in real]
     more = sum(row["less"] > row["level"] * (1 + 1e-9) for row in real)
     found = (
-        "for adversaries who consider no other states possible than the designer does, ε stays within the overall "
-        f"level in {sum(inside)} of {len(inside)} cases. For the right belief, it comes within 1 % of the level in "
-        f"{sum(reached)} of {len(reached)}. For the designer's own "
-        f"belief, ε is {100 * min(shares):.0f} to {100 * max(shares):.0f} % of the level. An adversary who knows "
-        f"nothing (Case II) learns more than the level at {more} of {len(real)} steps, because outputs rule out "
-        "impossible states."
+        "for adversaries who consider only the designer's states possible, ε stays within the overall level in "
+        f"{sum(inside)} of {len(inside)} cases. The right belief comes within 1 % of it in {sum(reached)} of "
+        f"{len(reached)}; the designer's own has {100 * min(shares):.0f} to {100 * max(shares):.0f} %. An adversary "
+        f"who knows nothing (Case II) learns more at {more} of {len(real)} steps, because outputs rule out states."
     )
     return Verdict(sum(inside) + sum(reached), len(inside) + len(reached), found)
 

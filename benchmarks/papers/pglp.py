@@ -91,10 +91,9 @@ def judge_policies(rows: Rows) -> Verdict:
         for name in ("P-PIM, block", "LP, block")
     ]
     text = (
-        f"with P-PIM as printed, the named policy is the best one in {sum(best)} of {len(best)} cases. E_r or E_poi "
-        f"is 0 in {sum(claims)} of {len(claims)}, because the noise covers the whole map. The answer is in another "
-        f"region in {_span(wrong)} of the releases under G_k25, and of another category in {_span(other)} under "
-        "G_poi. Restricted to the secret's own block, P-PIM and the LP channel give "
+        f"the named policy is the best one in {sum(best)} of {len(best)} cases. E_r or E_poi is 0 in {sum(claims)} of "
+        f"{len(claims)}, as noise covers the whole map: E_r is {_span(wrong)} under G_k25, E_poi {_span(other)} under "
+        "G_poi. Within the secret's own block, P-PIM and the LP channel give "
         f"{'0 throughout' if max(inside) == 0 else _span(inside)}."
     )
     return Verdict(sum(best) + sum(claims), len(best) + len(claims), text)
@@ -130,8 +129,8 @@ def judge_repairs(rows: Rows) -> Verdict:
     found = (
         f"Algorithm 4 is at least as good on {held} of {len(rows)} random constrained domains, and better by more "
         f"than 1 % on {better}. Its E_eu is {float(np.median(ratios)):.2f} times that of the baseline in the median, "
-        f"and {min(ratios):.2f} at best. At worst, it is {max(ratios):.2f} times as large ({worst['policy']}, "
-        f"{worst['size']} possible states). It takes {slower:.1f} times as long."
+        f"{min(ratios):.2f} at best, and {max(ratios):.2f} at worst ({worst['policy']}, {worst['size']} possible "
+        f"states). It takes {slower:.1f} times as long."
     )
     return Verdict(held, len(rows), found)
 
@@ -166,11 +165,10 @@ def judge_repair_example(rows: Rows) -> Verdict:
     found = {row["method"]: row for row in rows}
     area, nearest = found["area"], found["nearest"]
     text = (
-        f"with the hull of the graph, the error of least area is {area['snapped']:.3f} cells, and that of the nearest "
-        f"node is {nearest['snapped']:.3f}. These errors are exact, with noise snapped to the map; without snapping "
-        f"they are {area['drawn']:.2f} and {nearest['drawn']:.2f}. Going node by node, Algorithm 4 ends with more "
-        f"edges ({area['edges']}) than the baseline ({nearest['edges']}), and with a hull of {area['area']:.0f} "
-        f"instead of {nearest['area']:.0f} cells²."
+        f"the exact errors are {area['snapped']:.3f} cells (Algorithm 4) and {nearest['snapped']:.3f} (baseline), and "
+        f"without snapping {area['drawn']:.2f} and {nearest['drawn']:.2f}. Algorithm 4 ends with more edges "
+        f"({area['edges']}) than the baseline ({nearest['edges']}), and with a hull of {area['area']:.0f} instead of "
+        f"{nearest['area']:.0f} cells²."
     )
     return Verdict(int(area["snapped"] <= nearest["snapped"]), 1, text)
 
@@ -216,10 +214,9 @@ def judge_traces(rows: Rows) -> Verdict:
     gains = [1 - mean[policy, "P-PIM"] / mean[policy, "P-LM"] for policy in policies]
     found = (
         f"on {data} the error of P-PIM is below that of P-LM under {sum(better)} of {len(policies)} policies (by "
-        f"{_span(gains)}). {policies[0]} has the least mean error under {sum(least)} of 2 mechanisms. From the first "
-        "half of the steps to the second the error of P-PIM changes by factors of "
-        f"{', '.join(f'{rise:.2f}' for rise in rises)}. It rises under {sum(rise > 1 for rise in rises)} of "
-        f"{len(rises)} policies, but there are few trajectories."
+        f"{_span(gains)}). {policies[0]} has the least mean error under {sum(least)} of 2 mechanisms. In the second "
+        "half of the steps the error of P-PIM is "
+        f"{', '.join(f'{rise:.2f}' for rise in rises)} times that in the first, but there are few trajectories."
     )
     held = sum(better) + sum(least) + sum(rise > 1 for rise in rises)
     return Verdict(held, len(better) + len(least) + len(rises), found)
@@ -261,8 +258,7 @@ def judge_traces_by_policy(rows: Rows) -> Verdict:
         held, cases = held + (means["check-ins"]["error"] < means["GeoLife"]["error"]), cases + 1
     found = (
         f"{policies[0]} is the best policy at {steps[0]} of {steps[1]} steps after the first, in the mean over five. "
-        f"Under it the mean errors are {text}. Our check-ins are of New York instead of Gowalla's Los Angeles, in "
-        "cells of 0.89 instead of 0.37 km."
+        f"Its mean errors are {text}. Our check-ins are of New York, not Los Angeles, in cells of 0.89, not 0.37 km."
     )
     return Verdict(held, cases, found)
 

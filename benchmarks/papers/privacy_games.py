@@ -80,8 +80,7 @@ def judge_bayes_of_two(rows: Rows) -> Verdict:
     held = sum(gain >= -SAME for gain in gains)
     found = (
         f"the error of the Bayesian attack is at least as large under the differential mechanism in {held} of "
-        f"{len(cases)} cases. It is larger by {percent(float(np.median(gains)))} in the median, and by "
-        f"{percent(min(gains))} in the least favourable case."
+        f"{len(cases)} cases, by {percent(float(np.median(gains)))} in the median and {percent(min(gains))} at least."
     )
     return Verdict(held, len(cases), found)
 
@@ -96,10 +95,8 @@ def judge_bayes_against_optimal(rows: Rows) -> Verdict:
             ratios[mechanism].append(row["bayes"] / row["optimal"])
     medians = {mechanism: float(np.median(values)) for mechanism, values in ratios.items()}
     found = (
-        f"the error of the Bayesian attack is at least that of the optimal attack in {held} of {cases} cases. The "
-        "median ratio of these errors is "
-        + ", ".join(f"{value:.2f} ({mechanism})" for mechanism, value in medians.items())
-        + "."
+        f"the error of the Bayesian attack is at least that of the optimal attack in {held} of {cases} cases. "
+        "Median ratios: " + ", ".join(f"{value:.2f} ({mechanism})" for mechanism, value in medians.items()) + "."
     )
     return Verdict(held, cases, found)
 
@@ -118,11 +115,8 @@ def judge_informed_adversaries(rows: Rows) -> Verdict:
         better = sum(one >= other * (1 - SAME) for one, other in pairs)
         held, cases = held + better, cases + len(pairs)
         ratio = float(np.median([one / other for one, other in pairs if other > 0]))
-        parts.append(
-            f"with {100 * share:.0f} % of the doubt removed in {better} of {len(pairs)} cases "
-            f"(median ratio {ratio:.2f})"
-        )
-    found = f"the error is at least as large under the differential mechanism: {', '.join(parts)}."
+        parts.append(f"{100 * share:.0f} % in {better} of {len(pairs)} cases (median ratio {ratio:.2f})")
+    found = f"the error is at least as large under the differential mechanism, by doubt removed: {', '.join(parts)}."
     return Verdict(held, cases, found)
 
 
@@ -141,9 +135,8 @@ def _judge_joint(rows: Rows, start: str) -> Verdict:
     cheap = [over <= SAME for over in excess]
     above = sorted(over for over in excess if over > SAME)
     found = (
-        f"{start} joint mechanism's privacy is the larger of the two in {sum(private)} of {len(cases)} cases. Its "
-        f"cost is the larger of the two in {sum(cheap)}. In the other {len(above)} it costs strictly more, as the "
-        "certificates' lower bounds prove"
+        f"{start} joint mechanism's privacy is the larger of the two in {sum(private)} of {len(cases)} cases, and its "
+        f"cost in {sum(cheap)}. In the other {len(above)} it provably costs more"
     )
     if above:
         found += f": {percent(float(np.median(above)))} more in the median, up to {percent(above[-1])}"
@@ -166,9 +159,8 @@ def judge_approximation(rows: Rows) -> Verdict:
     lost = max(1 - row["optimal"] / exact[row["user"]]["optimal"] for row in cases)
     found = (
         f"the distortion is within 1 % of the exact mechanism's in {distortion} of {len(cases)} cases, and up to "
-        f"{percent(lost)} is lost. The required ε, {asked:.2f} per km, also holds in {sum(kept)}. The tight ε of the "
-        f"approximate channels is at least {min(tight):.2f} to {max(tight):.2f} per km, since zeros in a returned "
-        "channel would make it infinite. The approximation loses differential privacy."
+        f"{percent(lost)} is lost. The required ε, {asked:.2f} per km, also holds in {sum(kept)}: the tight ε is at "
+        f"least {min(tight):.2f} to {max(tight):.2f} per km. The approximation loses differential privacy."
     )
     return Verdict(sum(kept), len(cases), found)
 

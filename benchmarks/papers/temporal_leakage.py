@@ -103,8 +103,8 @@ def judge_loss(rows: Rows) -> Verdict:
         f"L equals the largest of the {len(pairs)} losses at all α{'' if envelope else ', but not everywhere'}. Two "
         f"pieces of L meet at α = {', '.join(f'{alpha:.4f}' for alpha in meet)}. "
         + (
-            f"That is a transition point, of pair {', '.join(coincide.values())}, although this pair is not on top "
-            f"there; the other one is {others}."
+            f"That is a transition point of pair {', '.join(coincide.values())}, which is not on top there; the other "
+            f"one is {others}."
             if coincide
             else "No transition point is there."
         )
@@ -144,8 +144,8 @@ def judge_suprema(rows: Rows) -> Verdict:
         for case, (end, limit) in ends.items()
     ]
     found = (
-        f"the suprema, and BPL after {steps:,} releases, are {'; '.join(texts)}. Case (e), with ε slightly below "
-        "ln(1/q), is ours: iteration neither finds the supremum nor decides whether there is one."
+        f"the suprema, and BPL after {steps:,} releases: {'; '.join(texts)}. Case (e), with ε slightly below ln(1/q), "
+        "is ours: iteration does not find the supremum."
     )
     return Verdict(held, len(paper), found)
 
@@ -203,12 +203,12 @@ def judge_runtime(rows: Rows) -> Verdict:
         grows > 1.1,
     ]
     found = (
-        "for the same value of L, linear programs take longer than the slowest algorithm. The factor is "
-        + ", ".join(f"{factor:,.0f} for {x:.0f} states" for x, factor in slower)
-        + ". The fastest of the paper's are "
+        "linear programs take longer than the slowest algorithm, by factors of "
+        + ", ".join(f"{factor:,.0f} ({x:.0f} states)" for x, factor in slower)
+        + ". The fastest are "
         + ", ".join(f"{route} for T = {', '.join(texts)}" for route, texts in fastest.items())
-        + f". Algorithm 1 takes {grows:.2f} times as long at the largest α as at the smallest. "
-        f"The hull, precomputation included, takes at most {hull:.2f} times as long as the fastest of these."
+        + f". Algorithm 1 takes {grows:.2f} times as long at the largest α as at the smallest, and our hull at most "
+        f"{hull:.2f} times as long as the fastest."
     )
     return Verdict(sum(claims), len(claims), found)
 
@@ -243,13 +243,12 @@ def judge_smoothed(rows: Rows) -> Verdict:
     ratio = key[few, strongest, low]["supremum"] / key[few, strongest, high]["supremum"]
     smaller = all(key[many, 0.005, e]["supremum"] < key[few, 0.005, e]["supremum"] for e in (high, low))
     claims = [ordered, 4 <= quick["nearly"] <= 12, 60 <= slow["nearly"] <= 100, ratio > 0.75, smaller]
-    fit = f"s = {', '.join(f'{s:g}' for s in fits)} would fit the text" if fits else "no s tried here fits the text"
+    fit = f"s = {', '.join(f'{s:g}' for s in fits)} would fit" if fits else "no s tried here fits"
     found = (
         f"the supremum falls with s throughout{'' if ordered else ' but for some s'}, and is smaller for n = {many}. "
-        f"For s = 0.005 and ε = {high:g}, the leakage reaches nine tenths of the supremum after {quick['nearly']} "
-        f"releases (the text: almost 8). For ε = {low:g} it does so after {slow['nearly']} (the text: approximately "
-        f"80; {fit}). A tenth of the budget leaves {100 * ratio:.0f} % of the supremum at s = {strongest:g}, and "
-        f"{100 * slow['supremum'] / quick['supremum']:.0f} % at s = 0.005."
+        f"For s = 0.005, nine tenths of it are reached after {quick['nearly']} releases for ε = {high:g}, and after "
+        f"{slow['nearly']} for ε = {low:g} ({fit}). A tenth of the budget leaves {100 * ratio:.0f} % of the supremum "
+        f"at s = {strongest:g}, and {100 * slow['supremum'] / quick['supremum']:.0f} % at s = 0.005."
     )
     return Verdict(sum(claims), len(claims), found)
 
@@ -279,9 +278,9 @@ def judge_allocation(rows: Rows) -> Verdict:
     gains = sum(b["epsilon"] > a["epsilon"] + SAME for a, b in zip(seven, eight, strict=True))
     found = (
         f"every release leaks {alpha:g} under Algorithm 8, and between {min(r['TPL'] for r in seven):.4f} and "
-        f"{max(r['TPL'] for r in seven):.4f} under Algorithm 7. Algorithm 8 gives a larger ε to {gains} of "
-        f"{len(eight)} releases: {eight[0]['epsilon']:.4f} to the first, and {eight[-1]['epsilon']:.4f} to the last. "
-        f"The others get {eight[1]['epsilon']:.4f} from both."
+        f"{max(r['TPL'] for r in seven):.4f} under Algorithm 7. Algorithm 8 gives more to {gains} of {len(eight)}: "
+        f"{eight[0]['epsilon']:.4f} to the first, {eight[-1]['epsilon']:.4f} to the last. The others get "
+        f"{eight[1]['epsilon']:.4f} from both."
     )
     return Verdict(exact + more, 2, found)
 
@@ -319,10 +318,9 @@ def judge_utility(rows: Rows) -> Verdict:
     claims = [*(gain > 0 for gain in gains.values()), falls, worst > 2]
     ends = [next(iter(gains)), list(gains)[-1]]
     found = (
-        f"Algorithm 8 needs less noise for each number of releases: {100 * gains[ends[0]]:.1f} % less for {ends[0]}, "
-        "and "
-        f"still {100 * gains[ends[1]]:.1f} % less for {ends[1]}. Under the strongest correlation of the right panel, "
-        f"s = {strongest:g}, the better of the two needs {worst:.1f} times the noise that suffices without correlation."
+        f"Algorithm 8 always needs less noise: {100 * gains[ends[0]]:.1f} % less for {ends[0]} releases, "
+        f"{100 * gains[ends[1]]:.1f} % less for {ends[1]}. For s = {strongest:g}, the better of the two needs "
+        f"{worst:.1f} times the noise that suffices without correlation."
     )
     return Verdict(sum(claims), len(claims), found)
 
@@ -362,13 +360,11 @@ def judge_repeated_counts(rows: Rows) -> Verdict:
         assert all(leak <= ALPHA + SAME for name, leak in leaks.items() if name != ALONE)
         claims.append(leaks[ALONE] > ALPHA)
         claims += [mean[name] is not None and mean[name] < mean[GROUP] for name in ("Algorithm 7", "Algorithm 8")]
-        errors = [
-            f"{name} {'is refused' if error is None else f'{error:.4g}'}"
-            for name, error in mean.items()
-            if name != ALONE
-        ]
-        found.append(f"{chain}: {ALONE} leaks up to {leaks[ALONE]:.4g}; {', '.join(errors)}.")
-    return Verdict(sum(claims), len(claims), f"mean errors of a count: {' '.join(found)}")
+        errors = ["refused" if mean[name] is None else f"{mean[name]:.4g}" for name in mean if name != ALONE]
+        found.append(f"- {chain}: {', '.join(errors)}; {leaks[ALONE]:.4g}")
+    plans = ", ".join(name for name in _values(rows, "plan") if name != ALONE)
+    text = f"mean errors of a count ({plans}); and what {ALONE} leaks:\n\n" + "\n".join(found)
+    return Verdict(sum(claims), len(claims), text)
 
 
 def _where(rows: Rows, **values: object) -> Rows:

@@ -46,11 +46,10 @@ def judge_noise(rows: Rows) -> Verdict:
         [case[name]["error"] / case["least-cost channel"]["error"] for case in cases] for name in MECHANISMS[:2]
     )
     found = (
-        f"the error of planar isotropic noise is {min(drawn):.1f} to {max(drawn):.1f} times that of the least-cost "
-        f"channel of the same policy. Snapped to the cells of the block, it is {min(snapped):.2f} to "
-        f"{max(snapped):.2f} times (median {float(np.median(snapped)):.2f}). The lower bound is one up to a constant; "
-        "this is the constant. Snapped noise is within a tenth of the optimum in "
-        f"{sum(ratio <= 1.1 for ratio in snapped)} of {len(cases)} cases."
+        f"its error is {min(drawn):.1f} to {max(drawn):.1f} times that of the least-cost channel of the same policy; "
+        f"snapped to the cells of the block, {min(snapped):.2f} to {max(snapped):.2f} times (median "
+        f"{float(np.median(snapped)):.2f}), and within a tenth of the optimum in "
+        f"{sum(ratio <= 1.1 for ratio in snapped)} of {len(cases)} cases. The lower bound is one up to this constant."
     )
     return Verdict(sum(ratio <= 1.1 for ratio in snapped), len(cases), found)
 
@@ -83,8 +82,8 @@ def judge_bounds(rows: Rows) -> Verdict:
         f"asked for ε = {exact['tight_epsilon']:g} per cell, channels with bounds dropped have at least "
         f"{min(row['tight_epsilon'] for row in dropped):.1f} to {max(row['tight_epsilon'] for row in dropped):.1f}, to "
         f"save at most {100 * max(1 - row['cost'] / exact['cost'] for row in dropped):.1f} % of the cost. The spanner "
-        f"keeps ε exactly, and costs {100 * (spanner['cost'] / exact['cost'] - 1):.1f} % more than the optimum. It "
-        f"costs {spanner['cost']:.4f}, and proves that no channel costs less than {spanner['lower_bound']:.4f}."
+        f"keeps ε, and costs {spanner['cost']:.4f}, {100 * (spanner['cost'] / exact['cost'] - 1):.1f} % more than the "
+        f"optimum; it proves that no channel costs less than {spanner['lower_bound']:.4f}."
     )
     return Verdict(kept, len(dropped), found)
 
