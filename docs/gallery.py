@@ -19,18 +19,16 @@ from papers.showing import typeset  # noqa: E402
 
 PICTURES = DOCS / "pictures" / "gallery"
 PAGES = DOCS / "gallery"
-GENERATED = "% Written by docs/gallery.py: do not edit."
+GENERATED = "% Written by docs/gallery.py."
 
 HEAD = f"""# Gallery
 
-The experimental figures of five papers, computed with mechdesign, and figures of our own. Each has its claim, its
-result, and a verdict that is computed from the numbers. Drawings of worked examples and Figure 15 of DPHMM are left
-out. Some settings are smaller than in the papers: scenario 1 of Privacy Games, for example, has 48 instead of 300
-cells.
+The experimental figures of five papers, computed with mechdesign, and figures of our own. Each verdict on a
+claim is computed from the numbers. Drawings of worked examples and Figure 15 of DPHMM are left out. Some settings are
+smaller than in the papers: scenario 1 of Privacy Games has 48 instead of 300 cells.
 
-The notebooks are percent scripts in the folder `notebooks` of the source (open them with Jupytext), and
-`notebooks/results` has the rows of each experiment. `python benchmarks/run.py` computes everything again and lists the
-differences.
+The notebooks are percent scripts in the folder `notebooks` of the source (open them with Jupytext), with their results in
+`notebooks/results`. `python benchmarks/run.py` computes everything again and lists the differences.
 
 {GENERATED}
 """
