@@ -141,7 +141,7 @@ def test_the_same_values_give_the_same_page(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["design", "comparison", "trace"])
+@pytest.mark.parametrize("kind", ["design", "trace"])
 def test_pages_made_at_the_same_time_are_the_same(kind: str) -> None:
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: KINDS[kind](), range(2))
