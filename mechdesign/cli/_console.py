@@ -189,7 +189,7 @@ class _ProgressLine:
         if self._part:
             self.done = int(number) - 1
             if self.parts is None:
-                # What an earlier call has done took none of this time.
+                # Work of an earlier call does not count for the speed.
                 self._first_done, self._first_time = self.done, time.perf_counter()
             self.parts = int(count)
         if stage.startswith("round"):

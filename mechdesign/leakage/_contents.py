@@ -88,7 +88,7 @@ class Contents:
         now = steps.get(step, [])
         same = [entry for entry in now if not are_apart(entry.part, part)]
         epsilon, rho = self.left
-        # What the part may spend before ε_t grows.
+        # The budget of the part that leaves ε_t as it is.
         free = cost(now, epsilon_of) - cost(same, epsilon_of)
         more = series.largest(lambda more: series.leakages({**spent, place: cost(now, epsilon_of) + more}), Fraction(0))
         bounds = [free + more, self.planned(step, part)]
