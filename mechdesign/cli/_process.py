@@ -61,7 +61,7 @@ def _watch(receiver: socket.socket) -> None:
             if not receiver.recv(1):
                 return
         except TimeoutError:
-            # Meanwhile the main thread may have caught the signal, and keep partial results.
+            # By then the main thread may have caught the signal, and be saving partial results.
             if count > 1 or promise() is None:
                 _end()
         else:
