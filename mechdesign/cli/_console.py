@@ -127,7 +127,7 @@ def progress(stage: str = "starting") -> Iterator[ProgressCallback]:
     """Show the stage and the time left of work that takes longer than 2 s on standard error.
 
     A thread shows a bar on a terminal, and elsewhere a line every few seconds. `stage` is shown until the work reports.
-    Within the command that shows progress already, only the stage changes.
+    If the command shows progress already, only the stage changes.
     """
     context = click.get_current_context(silent=True)
     meta = {} if context is None else context.meta
@@ -189,7 +189,7 @@ class _ProgressLine:
         if self._part:
             self.done = int(number) - 1
             if self.parts is None:
-                # What an earlier call has done took none of this time.
+                # Work of an earlier call does not count for the speed.
                 self._first_done, self._first_time = self.done, time.perf_counter()
             self.parts = int(count)
         if stage.startswith("round"):

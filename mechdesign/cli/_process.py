@@ -61,7 +61,7 @@ def _watch(receiver: socket.socket) -> None:
             if not receiver.recv(1):
                 return
         except TimeoutError:
-            # Meanwhile the main thread may have caught the signal, and keep partial results.
+            # By then the main thread may have caught the signal, and be saving partial results.
             if count > 1 or promise() is None:
                 _end()
         else:
@@ -96,7 +96,7 @@ def use_streams() -> Iterator[None]:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
-        # With PYTHONUNBUFFERED, Python drops what a full disk or a closed pipe does not take, and raises no error.
+        # With PYTHONUNBUFFERED, Python raises no error if a disk is full or a pipe is closed, and loses the output.
         sys.stdout = open(  # noqa: SIM115
             sys.stdout.fileno(), "w", encoding="utf-8", errors="backslashreplace", closefd=False
         )

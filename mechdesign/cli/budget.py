@@ -23,7 +23,7 @@ _UNCORRELATED = (
 
 @command
 @click.option("--alpha", metavar="α", type=float, required=True, help="Largest leakage of each release, in nats.")
-@click.option("--steps", metavar="T", type=int, help="Number of releases; default: one ε forever.")
+@click.option("--steps", metavar="T", type=int, help="Number of releases; default: no end, all with the same ε.")
 @correlation_options
 @click.option(
     "-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path),

@@ -10,7 +10,7 @@ from pathlib import Path
 from mechdesign.leakage._entries import Entry, TimeStep, are_apart, cost, epsilon_of, grouped, rho_of, totals
 from mechdesign.leakage._series import LONGEST, Series, place_of
 
-# Binary places of a square root that is rounded down.
+# Number of binary digits to which a square root is rounded down.
 _ROOT_PLACES = 100
 
 
@@ -88,7 +88,7 @@ class Contents:
         now = steps.get(step, [])
         same = [entry for entry in now if not are_apart(entry.part, part)]
         epsilon, rho = self.left
-        # What the part may spend before ε_t grows.
+        # The largest budget for this part that leaves ε_t unchanged.
         free = cost(now, epsilon_of) - cost(same, epsilon_of)
         more = series.largest(lambda more: series.leakages({**spent, place: cost(now, epsilon_of) + more}), Fraction(0))
         bounds = [free + more, self.planned(step, part)]

@@ -17,7 +17,7 @@ TimeStep = int | str
 """A time step of a series: an integer, or an ISO month such as "2026-11"."""
 
 
-def exact_cost(value: object, path: str) -> Fraction:
+def read_cost(value: object, path: str) -> Fraction:
     """Return the exact number of a budget or cost, which must not be too large for a float."""
     number = exact(value, path)
     if number > _MOST_COST:

@@ -181,7 +181,7 @@ def _require_leakage(contents: Contents, series: Series, entry: Entry) -> None:
 
 
 def with_remedy(error: LeakageExceededError, contents: Contents, entry: Entry) -> LeakageExceededError:
-    """Return the error with the largest ε that fits, which may take seconds: no lock may be held."""
+    """Return the error that states the largest ε that fits. This may take seconds, so no lock may be held."""
     assert entry.step is not None
     assert contents.series is not None
     most = exact_text(contents.series.publishable(contents.largest(entry.step, entry.part)))
@@ -197,7 +197,7 @@ def say_plan(path: Path | None, steps: str = "") -> str:
 
 
 def say_used(entries: Sequence[Entry], step: TimeStep, part: tuple[str, str] | None, path: Path | None) -> str:
-    """Name the entry that used the planned budget of a time step for a part, and what can be done."""
+    """Name the entry that used the planned budget of a part at a time step, and say what can be done."""
     same = [entry for entry in entries if not are_apart(entry.part, part)]
     more = say_plan(path, "M")
     if not any(entry.step == step for entry in same):

@@ -20,7 +20,7 @@ from mechdesign.base._files import read_regular
 from mechdesign.base._locks import SHARE
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._contents import Contents
-from mechdesign.leakage._entries import Entry, exact_cost
+from mechdesign.leakage._entries import Entry, read_cost
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._partition import Partition
 from mechdesign.leakage._series import LONGEST, Plan, Series, as_step, place_of
@@ -100,7 +100,7 @@ def read_ledger(path: Path) -> Contents:
 def _read_entry(said: dict[str, Any], path: str, partitions: list[Partition]) -> Entry:
     names = ("components", "classes")
     components, classes = (_partition(said[name], f"{path}.{name}", partitions) for name in names)
-    entry = msgspec.convert(said | dict.fromkeys(names), Entry, dec_hook=lambda _, text: exact_cost(text, path))
+    entry = msgspec.convert(said | dict.fromkeys(names), Entry, dec_hook=lambda _, text: read_cost(text, path))
     entry = replace(entry, components=components, classes=classes)
     if entry.policy is not None and not entry.policy.strip():
         raise InputError(f"{path}.policy", "is not a name", value=entry.policy, bound="a text that is not empty")
@@ -184,7 +184,7 @@ def _text(number: Fraction | None) -> str | None:
 
 
 def _number(text: str | None, path: str) -> Fraction | None:
-    return None if text is None else exact_cost(text, path)
+    return None if text is None else read_cost(text, path)
 
 
 def _digest(document: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from mechdesign.leakage._contents import Contents, epsilon_within
 from mechdesign.leakage._series import LONGEST, Plan, Series
 from mechdesign.leakage._upwards import as_float
 
-# Below this share of α, what is left may be an error of rounding.
+# A remainder below this share of α may be a rounding error.
 _ROUNDING = Fraction(1, 2**40)
 
 

@@ -39,7 +39,7 @@ from mechdesign.leakage._entries import (
     TimeStep,
     Totals,
     by_policy,
-    exact_cost,
+    read_cost,
     totals,
 )
 from mechdesign.leakage._judgement import judge, with_remedy
@@ -690,7 +690,7 @@ def _require_characters(text: str, path: str) -> None:
 def _as_cost(value: object, path: str, *, zero: bool = False) -> Fraction | None:
     if value is None:
         return None
-    number = exact_cost(value, path)
+    number = read_cost(value, path)
     if number < 0 or (number == 0 and not zero):
         problem, bound = ("must not be negative", "at least 0") if zero else ("must be positive", "greater than 0")
         raise InputError(path, problem, value=value, bound=bound)

@@ -81,7 +81,7 @@ def write_failure(folder: Path, wanted: Wanted, reason: str, seconds: float) -> 
 
 
 def tidy(folder: Path, retry: bool) -> None:
-    """Remove what a process that was killed after it wrote a record has left beside it."""
+    """Remove the claims of a process that was killed after it wrote the record."""
     if _list_claims(folder) or any(folder.glob(f"{_UNNAMED}*")):
         with claiming(folder, retry):
             pass

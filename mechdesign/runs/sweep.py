@@ -90,7 +90,7 @@ def run(
 
     The folder of a point has the name of the point. It holds a certified bundle, or ``failed.json`` with the reason.
     A point is done if its bundle verifies and has the same specification, digests of data files and version of this
-    package. After Ctrl-C or a crash the next call makes the other points, and so it does after values were added.
+    package. After Ctrl-C, after a crash, or if values were added, the next call makes only the missing points.
 
     Results do not depend on the number of processes. Each design uses one thread, unless ``[solver]`` sets another
     number. Any number of calls may share a folder: each point is made by one of them.
@@ -365,7 +365,7 @@ def _connect(address: str) -> Iterator[Any]:
 
 
 async def _greet(address: str) -> None:
-    """Exchange greetings with the scheduler at an address, as a client does."""
+    """Connect to the scheduler at an address and exchange the first messages, as a client does."""
     from distributed import Security
     from distributed.comm import connect
 

@@ -39,8 +39,8 @@ _NUMBER = re.compile("([0-9]{4}-[0-9]{1,2}(?![0-9])|[0-9]+)")
 def table_chain_files(given: ReleaseSpecification, tables: Sequence[Path]) -> tuple[dict[str, bytes], tuple[str, ...]]:
     """Return the files of a chain over all values of the domain, and notes for the user.
 
-    A pair of values of a person counts only from one time step to the next. Without a column of time steps, the names
-    of the files state them.
+    Two values of a person are a pair only if their time steps follow each other. Without a column of time steps, the
+    names of the files state them.
     """
     people = given.people
     if not people.person:

@@ -148,7 +148,7 @@ def check_folder(
         names: The names of all files of `what`, and of its folders with a slash at the end.
         what: What is written, for messages.
         first: The files that are written first: without one of them, the others are not ours.
-        held: What the folder holds and must not be replaced, if anything, for messages.
+        held: Words for what must not be replaced in the folder; empty if there is nothing.
         others: Whether other files may stay, but no design or other release: both would have files of the same name.
     """
     try:

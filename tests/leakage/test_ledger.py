@@ -283,7 +283,7 @@ def test_a_lock_that_is_held_is_waited_for(tmp_path: Path) -> None:
     lock.touch()
     held = os.open(lock, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
-    with pytest.raises(LedgerError, match=r"\.l\.json\.lock is held.*0\.2 s.*--wait"):
+    with pytest.raises(LedgerError, match=r"\.l\.json\.lock is held.*0\.2 s.*nothing was recorded"):
         Ledger(epsilon=1, path=path, wait=0.2).spend("a", "b", epsilon=1)
     with pytest.raises(LedgerError, match="held"), pytest.warns(LockWarning, match=r"waiting up to 1.2 s"):
         Ledger(epsilon=1, path=path, wait=1.2).spend("a", "b", epsilon=1)
