@@ -9,7 +9,6 @@ reduces every requirement to these claims.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,7 +28,7 @@ from mechdesign.base._arrays import (
 )
 from mechdesign.base._errors import InputError
 from mechdesign.certify._dithering import Dithered
-from mechdesign.certify._exact import exact, exact_text, nearest
+from mechdesign.certify._exact import exact, exact_text, float_above, nearest
 from mechdesign.certify._exponential import SHIFT, exp_lower, exp_upper, ln_lower
 
 # Limit on numerators and denominators, which the floating-point filter in `_privacy` requires.
@@ -291,7 +290,7 @@ class RatioBound(PairBound):
 
     def factors_above(self) -> Floats:
         """Return the factors, rounded up."""
-        return np.array([_float_above(factor) for factor in self._factors()], dtype=np.float64)
+        return np.array([float_above(factor) for factor in self._factors()], dtype=np.float64)
 
     def sentence(self, place: int) -> str:
         """Return the factor of a pair."""
@@ -372,9 +371,3 @@ def pairs(values: ArrayLike, path: str) -> Integers:
     if array.shape[1] != 2:
         raise InputError(path, "are not pairs", value=array.shape, bound="an array of shape (k, 2)")
     return array
-
-
-def _float_above(fraction: Fraction) -> float:
-    """Return the least float64 that is not below a positive fraction."""
-    number = nearest(fraction)
-    return number if number == math.inf or Fraction(number) >= fraction else math.nextafter(number, math.inf)

@@ -123,6 +123,12 @@ def nearest(fraction: Fraction) -> float:
         return math.inf if fraction > 0 else -math.inf
 
 
+def float_above(fraction: Fraction) -> float:
+    """Return the least float64 that is, as a binary number, not below a positive fraction."""
+    number = nearest(fraction)
+    return number if number == math.inf or Fraction(number) >= fraction else math.nextafter(number, math.inf)
+
+
 def float_up(fraction: Fraction) -> float:
     """Round up to a float whose printed decimal is not below the number.
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sparse
+from numpy.typing import ArrayLike
 from scipy.sparse import csgraph
 
-from mechdesign.base._arrays import Flags, Floats
+from mechdesign.base._arrays import Flags, Floats, Integers, read_only
+from mechdesign.base._check import as_integer
 from mechdesign.base._errors import CorrelationWarning, InputError
 from mechdesign.base._names import labels_of, order_of
 from mechdesign.base._warnings import warn
 from mechdesign.leakage._loss import LossFunction
+from mechdesign.model._markov import MarkovChain, as_chain, reversed_rows
+from mechdesign.model._prior import Prior, as_prior
 
 # A matrix (array, MarkovChain, OpenChain, SciPy sparse), LossFunction, Varying, Candidates, or None: no correlation.
 Correlation: TypeAlias = Any
+
+# Steps with a smaller probability are refused: ratios of larger probabilities do not underflow.
+_LEAST_PROBABILITY = 1e-300
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -25,22 +33,90 @@ class Varying:
     """Correlations that change over time: entry t relates releases t and t + 1, counted from 0.
 
     There are T − 1 entries for T releases. Backward and forward correlations are both listed in the order of time.
-    Equal entries are precomputed only once.
+    Equal entries are precomputed only once. Releases at irregular times have powers of the matrix of one time step.
 
     Args:
         steps: Matrices, loss functions or None (no correlation), one for each step.
 
     Attributes:
         steps: The loss function of each step, or None for a step without correlation.
+        missing: For each step, the states that cannot be reached, ascending, int64; see `from_start`.
 
     >>> len(Varying([[[0.8, 0.2], [0.2, 0.8]], None]).steps)
     2
+    >>> hourly = np.array([[0.8, 0.2], [0.2, 0.8]])
+    >>> times = [8, 9, 12]
+    >>> Varying([np.linalg.matrix_power(hourly, gap) for gap in np.diff(times)]).steps[1].matrix.round(3).tolist()
+    [[0.608, 0.392], [0.392, 0.608]]
     """
 
     steps: tuple[LossFunction | None, ...]
+    missing: tuple[Integers, ...]
 
     def __init__(self, steps: Iterable[Any]) -> None:
-        object.__setattr__(self, "steps", _functions(steps, "steps"))
+        functions = _functions(steps, "steps")
+        object.__setattr__(self, "steps", functions)
+        object.__setattr__(self, "missing", (read_only(np.zeros(0, dtype=np.int64)),) * len(functions))
+
+    @classmethod
+    def from_start(cls, chain: MarkovChain | ArrayLike, initial: Prior | ArrayLike, steps: int) -> Varying:
+        """Return the backward correlations of a chain whose first release has a known law.
+
+        Let π_t be the law of the state at release t. Bayes' rule gives entry t of the result, Pr(before = i | now = j)
+        = π_t[i] P[i, j] / π_{t+1}[j], with π_{t+1} = π_t P. The entries are all equal only if `initial` is the
+        stationary law; then `chain.reverse(initial)` is enough. The forward correlation of the chain is the chain.
+
+        A state j with π_{t+1}[j] = 0 has no such row. The step names it in `missing`: nothing is claimed about its
+        pairs, which have the leakage ∞ there. Its row is that of another state, so that it changes no other leakage.
+
+        Args:
+            chain: Pr(next = j | now = i), (n, n).
+            initial: The law π_0 of the state at the first release, (n,).
+            steps: The number of entries, at least 1: one less than the number of releases.
+
+        Returns:
+            The correlations.
+
+        Raises:
+            InputError: An argument is not valid, or a step is too improbable for floats.
+
+        >>> found = Varying.from_start([[0.5, 0.5], [0.0, 1.0]], [1.0, 0.0], 2)
+        >>> [each.matrix.round(3).tolist() for each in found.steps]
+        [[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.333, 0.667]]]
+        >>> Varying.from_start([[0.0, 1.0], [0.0, 1.0]], [1.0, 0.0], 1).missing
+        (array([0]),)
+        """
+        chain = as_chain(chain, "chain")
+        law = as_prior(initial, "initial", chain.names, chain.size).probabilities
+        counted = chain.unsmoothed().matrix
+        matrices: list[MarkovChain] = []
+        missing: list[Integers] = []
+        for step in range(as_integer(steps, "steps", 1)):
+            joint = law[:, None] * chain.matrix
+            _require_normal(joint, law, chain, step)
+            rows, reached = reversed_rows(joint), joint.any(axis=0)
+            rows[~reached] = rows[int(np.argmax(reached))]
+            missing.append(read_only(np.flatnonzero(~reached).astype(np.int64)))
+            weights = (law[:, None] * counted).T if chain.smoothing else None
+            matrices.append(MarkovChain(rows, smoothing=chain.smoothing, counts=weights, names=chain.names))
+            law = joint.sum(axis=0) / joint.sum()
+        made = cls(matrices)
+        object.__setattr__(made, "missing", tuple(missing))
+        return made
+
+
+def _require_normal(joint: Floats, law: Floats, chain: MarkovChain, step: int) -> None:
+    """Raise `InputError` if a possible step is so improbable that its probability or a ratio of it may underflow."""
+    low = (joint < _LEAST_PROBABILITY) & (law[:, None] > 0) & (chain.matrix > 0)
+    if low.any():
+        before, after = np.argwhere(low)[0]
+        raise InputError(
+            f"chain[{before},{after}]",
+            f"is too improbable at step {step}",
+            value=float(joint[before, after]),
+            bound=f"a step of probability 0, or at least {_LEAST_PROBABILITY:.0e}",
+            remedy="replace the entry by 0, or give a law of the first release that makes its state less improbable",
+        )
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -126,7 +202,8 @@ def functions_of_both(
 ) -> tuple[list[LossFunction | None], list[LossFunction | None]]:
     """Return the loss functions of both directions over an infinite horizon, after checking that they fit."""
     both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
-    before, after = ([[each] for each in functions] for functions in both)
+    # The correlations of one step hold at every step.
+    before, after = ([[each] * 2 for each in functions] for functions in both)
     check_directions(before, after)
     return both
 
@@ -190,42 +267,45 @@ def check_directions(backward: Sequence[_Losses], forward: Sequence[_Losses], st
 
     Raises `InputError` if the numbers of states differ. With a single candidate in each direction, the function warns
     with `CorrelationWarning` if no chain can have both correlations. Loss functions without their matrices are skipped.
+    Matrices that hold at two successive steps must have a common stationary law; others may relate two laws.
     """
     require_same_states((each for chain in backward for each in chain), (each for chain in forward for each in chain))
     if len(backward) != 1 or len(forward) != 1:
         return
-    seen: set[tuple[int, int]] = set()
-    for step, (before, after) in enumerate(zip(backward[0], forward[0], strict=True)):
+    steps = list(zip(backward[0], forward[0], strict=True))
+    repeated = {one for one, following in itertools.pairwise(steps) if one == following}
+    for each in dict.fromkeys(steps):
+        before, after = each
         if before is None or after is None or before.matrix is None or after.matrix is None:
             continue
-        if (id(before), id(after)) in seen:
-            continue
-        seen.add((id(before), id(after)))
         labels = labels_of(before.names, "backward")
         order = order_of(after.names, labels, "forward") if labels else None
-        ahead, key = after.matrix, after.digest
+        constant = each in repeated
+        ahead, key = after.matrix, f"{after.digest} {constant}"
         if order is not None:
             ahead, key = ahead[order][:, order], f"{key} {order.tolist()}"
         found = before.misfits.get(key)
         if found is None:
-            found = before.misfits[key] = mismatch(before.matrix, ahead)
+            found = before.misfits[key] = mismatch(before.matrix, ahead, constant=constant)
         if found:
-            which = f" at step {step}" if len(set(map(id, backward[0]))) > 1 else ""
+            which = f" at step {steps.index(each)}" if len(set(map(id, backward[0]))) > 1 else ""
             warn(
                 f"backward and forward{which} cannot both be correlations of one chain: {found}. Leakage is computed "
-                "for both as given; the backward one of a chain is chain.reverse(chain.stationary())",
+                "for both as given; the backward one of a chain is chain.reverse(chain.stationary()) if the first "
+                "release has the stationary law, and Varying.from_start(chain, initial, steps) for any law of it",
                 CorrelationWarning,
                 stacklevel=stacklevel,
             )
 
 
-def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_array) -> str:
+def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_array, *, constant: bool = True) -> str:
     """Return the reason why no chain has both Pr(before | now) and Pr(next | now), or an empty text if one has.
 
     Bayes' rule, π_i F[i, j] = μ_j B[j, i], connects the distributions π before and μ after a step. Therefore B must
     have the support of the transpose of F, and the ratios F[i, j]/B[j, i] must be consistent around every cycle. The
-    most probable steps determine π and μ. If both correlations hold at every step, π and μ are the stationary
-    distribution.
+    most probable steps determine π and μ. If both correlations are constant, π and μ are the stationary distribution.
+    Otherwise π and μ may differ, and states are left out that no row of B comes from, and then those that no row of F
+    leads to: their probability is 0.
 
     Deviations up to 1 per cent of probability, and up to 10 per cent between π and μ, are attributed to rounding or
     estimation. Ratios are compared in matrices of up to four million entries. States without an observed departure or
@@ -235,6 +315,9 @@ def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_a
     if ahead.shape != back.shape:
         return ""
     never_left, never_entered = _unseen(ahead, back), _unseen(back.T.tocsr(), ahead.T.tocsr())
+    if not constant:
+        never_left |= np.diff(back.indptr) == 0
+        never_entered |= np.diff(ahead[~never_left].tocsc().indptr) == 0
     seen = np.flatnonzero(~never_left), np.flatnonzero(~never_entered)
     ahead, back = (sparse.csr_array(each[seen[0]][:, seen[1]]) for each in (ahead, back))
     lone = sparse.coo_array((ahead > 0).astype(np.int8) - (back > 0).astype(np.int8))
@@ -254,7 +337,7 @@ def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_a
             f"no distribution of the states relates the matrices by Bayes' rule ({fit.misfit:.1%} of the probability "
             "is elsewhere)"
         )
-    if fit.drift is not None and fit.drift > _DRIFT:
+    if constant and fit.drift is not None and fit.drift > _DRIFT:
         return (
             "they have no common stationary distribution: if one matrix reverses the other, the states before and "
             f"after a step are distributed differently, by {fit.drift:.1%}"
