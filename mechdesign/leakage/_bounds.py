@@ -15,8 +15,7 @@ from scipy.sparse import csgraph
 from mechdesign.base._arrays import Floats, Integers, require
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import Labels, named
-from mechdesign.certify._exact import exact
-from mechdesign.leakage._transitions import round_up
+from mechdesign.certify._exact import exact, float_above
 
 # The distance from 1 to the next float.
 ULP = 2.0**-52
@@ -131,10 +130,13 @@ def as_bounds(values: Any, path: str, names: Labels = ()) -> Floats:
     bounds = given.astype(np.float64)
     require(bounds >= 0, bounds, path, "a number >= 0 or infinity", "a bound is a privacy loss in nats; inf: no bound")
     diagonal = np.diagonal(bounds)
-    if diagonal.any():
-        at = int(np.flatnonzero(diagonal)[0])
+    # np.nextafter, which rounds a sum of bounds up, turns 0 into the least float.
+    wrong = np.flatnonzero(diagonal > np.nextafter(0.0, 1.0))
+    if wrong.size:
+        at = int(wrong[0])
         remedy = "no state differs from itself: set the diagonal to 0"
         raise InputError(f"{path}[{at},{at}]", "is not 0", value=float(diagonal[at]), bound="0", remedy=remedy)
+    np.fill_diagonal(bounds, 0.0)
     return bounds + 0.0
 
 
@@ -142,4 +144,4 @@ def _as_bound(value: object, path: str) -> float:
     if isinstance(value, float):
         return value
     number = exact(value, path)
-    return round_up(number) if number > 0 else float(number)
+    return float_above(number) if number > 0 else float(number)

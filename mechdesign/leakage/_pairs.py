@@ -12,6 +12,7 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, read_only
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
+from mechdesign.base._names import opened
 from mechdesign.certify._claims import ExponentBound, PairBound, RatioBound
 from mechdesign.certify._exact import float_above
 from mechdesign.certify._exponential import ln_upper
@@ -71,8 +72,11 @@ def _given(values: Any) -> Floats:
     for name, what, remedy in _NOT_BOUNDS:
         if hasattr(values, name):
             raise InputError("bounds", f"are {what}", value=type(values).__name__, bound=_ACCEPTED, remedy=remedy)
-    found = as_bounds(values, "bounds")
-    return found
+    given = opened(values, "bounds", object).settled("bounds").values
+    if given.ndim == 2 and given.dtype.kind == "f" and given.diagonal().any() and np.allclose(given.sum(axis=1), 1):
+        remedy = "give md.Channel.from_matrix(matrix), whose bounds are tight"
+        raise InputError("bounds", "are probabilities", value=given.shape, bound=_ACCEPTED, remedy=remedy)
+    return as_bounds(given, "bounds")
 
 
 def _least(requirements: list[Any] | tuple[Any, ...]) -> Floats:
