@@ -38,7 +38,12 @@ def read_only(array: NDArray[T]) -> NDArray[T]:
 
 
 def as_floats(
-    values: ArrayLike, path: str, shape: str, rows: Labels | None = None, columns: Labels | None = None
+    values: ArrayLike,
+    path: str,
+    shape: str,
+    rows: Labels | None = None,
+    columns: Labels | None = None,
+    remedy: str = "",
 ) -> Floats:
     """Return a read-only float64 copy of `values`, with -0.0 replaced by 0.0.
 
@@ -48,6 +53,7 @@ def as_floats(
         shape: The expected shape, such as ``"(n, d)"``; only the number of axes is checked.
         rows: The labels of the rows, as in `mechdesign.base._names.named`.
         columns: The labels of the columns.
+        remedy: What to do about another number of axes.
 
     Returns:
         The array.
@@ -61,7 +67,8 @@ def as_floats(
     array = np.array(named(values, path, rows, columns), dtype=np.float64, order="C", copy=True)
     axes = len([name for name in shape.strip("()").split(",") if name.strip()])
     if array.ndim != axes:
-        raise InputError(path, f"has {array.ndim} axes", value=array.shape, bound=f"an array of shape {shape}")
+        bound = f"an array of shape {shape}"
+        raise InputError(path, f"has {array.ndim} axes", value=array.shape, bound=bound, remedy=remedy)
     _unsign_zeros(array)
     return read_only(array)
 
@@ -165,7 +172,8 @@ def require_same_length(path: str, **arrays: NDArray[Any]) -> None:
 
 def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
     """Return budgets as a read-only array of shape (T,), T ≥ 1; raise `InputError` for the first invalid budget."""
-    budgets = as_floats(epsilons, path, "(T,)")
+    pairs = "a budget is a number; only leakage.backward, forward and temporal take bounds of pairs, a list of matrices"
+    budgets = as_floats(epsilons, path, "(T,)", remedy=pairs)
     if budgets.size == 0:
         raise InputError(path, "are empty", bound="at least one budget")
     good = np.isfinite(budgets) & (budgets >= 0)

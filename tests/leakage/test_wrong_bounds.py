@@ -1,0 +1,124 @@
+"""Wrong bounds of pairs: each mistake is refused where it is, with something to go on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from refusals import Row, assert_closed, each
+
+import mechdesign as md
+from mechdesign import leakage
+from mechdesign.leakage import LossFunction, OpenChain, Varying
+from mechdesign.leakage._pairs import pairs
+from mechdesign.leakage._recursion import guarantees, windows
+
+E = np.array([[0.0, 1.0], [0.5, 0.0]])
+THREE = np.abs(np.subtract.outer(np.arange(3), np.arange(3))).astype(float)
+MILD = [[0.8, 0.2], [0.2, 0.8]]
+OTHER = [[0.5, 0.25, 0.25]] * 3
+METRIC = md.MetricPrivacy(1, THREE)
+FLOOR = md.DistortionPrivacy("0.1", THREE)
+
+WRONG: dict[str, tuple[Any, str, str]] = {
+    "not square": ([[0, 1]], "", "is not a square matrix"),
+    "empty": (np.zeros((0, 0)), "", "is not a square matrix"),
+    "negative": ([[0, -1], [1, 0]], "[0,1]", "a number >= 0"),
+    "minus infinity": ([[0, 1], [-math.inf, 0]], "[1,0]", "a number >= 0"),
+    "not a number": ([[0, math.nan], [1, 0]], "[0,1]", "a number >= 0"),
+    "a diagonal of 1": ([[0, 1], [1, 1]], "[1,1]", "set the diagonal to 0"),
+    "an infinite diagonal": ([[math.inf, 1], [1, 0]], "[0,0]", "set the diagonal to 0"),
+    "texts": ([["0", "1"], ["1", "0"]], "", ""),
+    "complex": ([[0, 1j], [1, 0]], "", ""),
+    "masked": (np.ma.masked_array(E), "", "masked array"),
+}
+
+
+def sources() -> list[Row]:
+    """Return what `pairs` refuses."""
+    near = md.MetricPrivacy(1, THREE[:2, :2])
+    return [
+        *((name, lambda given=given: pairs(given), f"bounds{place}", says)
+          for name, (given, place, says) in WRONG.items()),
+        ("a vector", lambda: pairs([0, 1]), "bounds"),
+        ("ragged", lambda: pairs([[0, 1], [1]]), "bounds"),
+        ("a number", lambda: pairs(1.0), "bounds"),
+        ("None", lambda: pairs(None), "bounds"),
+        ("several matrices", lambda: pairs([E, E]), "bounds"),
+        ("probabilities", lambda: pairs([[0.75, 0.25], [0.25, 0.75]]), "bounds", "ive md.Channel.from_matrix"),
+        ("wide probabilities", lambda: pairs([[0.5, 0.25, 0.25]] * 2), "bounds", "ive md.Channel.from_matrix"),
+        ("a chain", lambda: pairs(md.MarkovChain([[0, 1], [1, 0]])), "bounds", "hains are correlations"),
+        ("an open chain", lambda: pairs(OpenChain([[0, 1], [0, 0]])), "bounds", "hains are correlations"),
+        ("a graph", lambda: pairs(nx.path_graph(3)), "bounds", "md.GraphPrivacy(epsilon, graph)"),
+        ("a problem", lambda: pairs(md.Problem([1 / 3] * 3, THREE, [METRIC])), "bounds", "problem.requirements"),
+        ("a floor", lambda: pairs(FLOOR), "bounds", "bounds no pairs of secrets"),
+        ("a floor among others", lambda: pairs([METRIC, FLOOR]), "bounds[1]", "eave it out"),
+        ("other secrets", lambda: pairs([METRIC, near]), "bounds[1]", "3, as in bounds[0]"),
+        ("a number among requirements", lambda: pairs([METRIC, 1]), "bounds[1]", "a requirement"),
+        ("a channel among them", lambda: pairs([METRIC, md.Channel([[2**62]])]), "bounds[1]", "a requirement"),
+        ("no path", lambda: pairs(""), "path"),
+    ]  # fmt: skip
+
+
+def starts() -> list[Row]:
+    """Return what `Varying.from_start` refuses."""
+    tiny = [[1, 1e-200, 0], [0, 1, 1e-200], [0, 0, 1]]
+
+    def start(chain: Any = MILD, initial: Any = (0.5, 0.5), steps: Any = 2) -> Varying:
+        return Varying.from_start(chain, initial, steps)
+
+    return [
+        *each("steps", (0, -1, 1.5, None), lambda steps: start(steps=steps), "steps"),
+        ("a law of three states", lambda: start(initial=[0.5, 0.25, 0.25]), "initial", "2 probabilities"),
+        ("a law that is none", lambda: start(initial=[0.5, 0.4]), "initial", "does not sum to 1"),
+        ("a negative law", lambda: start(initial=[1.5, -0.5]), "initial"),
+        ("rows that are none", lambda: start([[0.5, 0.4], [0.5, 0.5]]), "chain[0]", "does not sum to 1"),
+        ("an unknown row", lambda: start(OpenChain([[0.5, 0.5], [0, 0]])), "chain[1]", "row of zeros"),
+        ("a loss function", lambda: start(LossFunction(MILD)), "chain"),
+        ("a varying one", lambda: start(Varying([MILD])), "chain"),
+        ("too improbable", lambda: start(tiny, [1, 0, 0]), "chain[1,2]", "too improbable at step 1"),
+        ("a step too many", lambda: leakage.temporal([0.1] * 4, start()), "backward", ""),
+        ("for ever", lambda: leakage.supremum(0.1, start()), "backward", "changes with time"),
+    ]  # fmt: skip
+
+
+def numbers_only() -> list[Row]:
+    """Return what takes numbers, and is given bounds of pairs."""
+    uses: dict[str, tuple[Callable[[Any], object], str]] = {
+        "window": (lambda given: leakage.window(given, 0, 1, MILD), "epsilons"),
+        "windows": (lambda given: windows(given, 1, MILD), "epsilons"),
+        "guarantees": (lambda given: guarantees(given, 1, MILD), "epsilons"),
+        "users": (lambda given: leakage.users(given, [leakage.User(MILD)]), "epsilons"),
+        "a user": (lambda given: leakage.users(None, [leakage.User(MILD, epsilons=given)]), "users[0].epsilons"),
+    }
+    ledger = md.Ledger()
+
+    def series(**changes: Any) -> object:
+        return ledger.add_series(**{"alpha": 1, "backward": MILD, "forward": None, "history": "others", **changes})
+
+    return [
+        *((name, lambda use=use: use([E, E]), path, "only leakage.backward, forward and temporal take bounds of pairs")
+          for name, (use, path) in uses.items()),
+        *((f"{name}, mixed", lambda use=use: use([E, 0.1]), path) for name, (use, path) in uses.items()),
+        ("accountant", lambda: leakage.Accountant(E, MILD), "alpha"),
+        ("a release", lambda: leakage.Accountant(1.0, MILD).release(E), "epsilon"),
+        ("a preview", lambda: leakage.Accountant(1.0, MILD).preview(E), "epsilon"),
+        ("a constant budget", lambda: leakage.constant_budget(E, MILD), "alpha"),
+        ("allocated budgets", lambda: leakage.allocate_budget(E, 3, MILD), "alpha"),
+        ("best budgets", lambda: leakage.best_budgets(E, [([0, 1], [1, 0])], MILD), "alpha"),
+        ("a ledger", lambda: md.Ledger(E), "epsilon"),
+        ("spending", lambda: ledger.spend("answers", "people", epsilon=E), "epsilon"),
+        ("a series", lambda: series(alpha=E), "alpha"),
+        ("a plan", lambda: series(plan=[E, E]), "plan[0]"),
+        ("an equal plan", lambda: series(plan=("equal", E)), "plan[1]"),
+        ("a loss at infinity", lambda: LossFunction(MILD).supremum(E), "epsilon"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", [sources, starts, numbers_only], ids=lambda table: table.__name__)
+def test_each_mistake_is_refused_at_its_place(table: Callable[[], list[Row]]) -> None:
+    assert_closed(table())
