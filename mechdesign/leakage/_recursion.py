@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,75 +18,125 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, check_directions, functions_of_both, step_functions
 from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._matrices import backward_of_pairs, forward_of_pairs, matrices_in, temporal_of_pairs
 from mechdesign.leakage._transitions import as_not_negative, round_up
 from mechdesign.leakage._upwards import Amount, carry, that_count, total
 
 
 @in_own_arithmetic
-def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
+def backward(epsilons: ArrayLike, P: Correlation, *, edges: Any = None) -> Floats:
     """Return the backward privacy leakage BPL_t = L(BPL_{t−1}) + ε_t, BPL_0 = ε_0, of every release.
 
     Equation (13) of Cao et al. (2019). The result is an upper bound, rounded up; the actual leakage may be smaller. If
     L is 0 or the identity, the result is the exact sum of the budgets as printed in decimals.
 
+    A budget may be a matrix E_t that bounds each pair of states on its own, see `pairs`. The result is then
+    B_t = E_t + T(B_{t−1}) with T(B)(s, s') = max ln (P_s·x)/(P_s'·x) over x ≥ 0 with x_j ≤ e^{B(j,k)} x_k, see
+    `LossFunction.pairs`. It bounds what the releases until t reveal about the state at t. If all pairs have one bound
+    ε, its largest entry is at most the number for ε.
+
     Args:
-        epsilons: Budgets of the releases in nats, shape (T,).
+        epsilons: Budgets of the releases in nats, shape (T,); or a list of T matrices of shape (n, n).
         P: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None. With
-            `Candidates` the result is the largest leakage over all of them.
+            `Candidates` the result is the largest leakage over all of them, of each pair.
+        edges: For matrices of many states: a networkx graph on the states, or a `GraphPrivacy`. Only its edges are
+            bounded by programs, in both directions. Other pairs are bounded along paths, and all pairs by L(max B).
+            Such bounds are looser, by up to 2.25 times in examples. None for all pairs.
 
     Returns:
-        The backward leakage in nats, shape (T,).
+        The backward leakage in nats, shape (T,); or the bounds of all pairs, shape (T, n, n).
+
+    Raises:
+        InputError: A budget or the correlation is invalid, or they have different numbers of states.
+        SolverError: The programs of a pair of states do not determine its leakage within 1e-9 relative.
 
     >>> backward([0.1, 0.1, 0.1], [[0.8, 0.2], [0.0, 1.0]]).round(4).tolist()
     [0.1, 0.1808, 0.2471]
     >>> backward([0.1, 0.1, 0.1], [[1, 0], [0, 1]]).tolist()
     [0.1, 0.2, 0.3]
+    >>> E = [[0, 0.1], [0.1, 0]]
+    >>> backward([E, E, E], [[0.8, 0.2], [0.0, 1.0]])[2].round(4).tolist()
+    [[0.0, 0.2471], [0.2407, 0.0]]
     """
+    matrices = matrices_in(epsilons)
+    if matrices is not None:
+        return backward_of_pairs(matrices, P, edges)
+    _refuse_edges(edges)
     budgets = as_budgets(epsilons)
     carried = _amounts_from_earlier(budgets.tolist(), step_functions(P, len(budgets), "backward"))
     return _totals(carried, [0.0] * len(budgets), budgets)
 
 
 @in_own_arithmetic
-def forward(epsilons: ArrayLike, P: Correlation) -> Floats:
+def forward(epsilons: ArrayLike, P: Correlation, *, edges: Any = None) -> Floats:
     """Return the forward privacy leakage FPL_t = L(FPL_{t+1}) + ε_t of every release; the last release leaks its ε.
 
-    Equation (15) of Cao et al. (2019). The result is rounded up, as in `backward`.
+    Equation (15) of Cao et al. (2019). The result is rounded up, as in `backward`. For budgets that are matrices it is
+    F_t = E_t + T(F_{t+1}), see `backward`.
 
     Args:
-        epsilons: Budgets of the releases in nats, shape (T,).
+        epsilons: Budgets of the releases in nats, shape (T,); or a list of T matrices of shape (n, n).
         P: Pr(next state | state now), in any form that `backward` accepts.
+        edges: For matrices: a graph as in `backward`, or None for all pairs.
 
     Returns:
-        The forward leakage in nats, shape (T,).
+        The forward leakage in nats, shape (T,); or the bounds of all pairs, shape (T, n, n).
+
+    Raises:
+        InputError: A budget or the correlation is invalid, or they have different numbers of states.
+        SolverError: The programs of a pair of states do not determine its leakage within 1e-9 relative.
 
     >>> forward([0.1, 0.1, 0.1], [[1, 0], [0, 1]]).tolist()
     [0.3, 0.2, 0.1]
     """
+    matrices = matrices_in(epsilons)
+    if matrices is not None:
+        return forward_of_pairs(matrices, P, edges)
+    _refuse_edges(edges)
     budgets = as_budgets(epsilons)
     carried = _amounts_from_later(budgets.tolist(), step_functions(P, len(budgets), "forward"))
     return _totals([0.0] * len(budgets), carried, budgets)
 
 
 @in_own_arithmetic
-def temporal(epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None) -> Floats:
+def temporal(
+    epsilons: ArrayLike,
+    backward: Correlation = None,
+    forward: Correlation = None,
+    *,
+    edges: Any = None,
+) -> Floats:
     """Return the temporal privacy leakage TPL_t = BPL_t + FPL_t − ε_t of every release.
 
     Equation (10) of Cao et al. (2019), for one user. With candidates in both directions the result is the largest over
     all combinations. It is rounded up. If each L is 0 or the identity, it is the exact sum of the budgets as printed in
     decimals.
 
+    For budgets that are matrices it is E_t + T(B_{t−1}) + T(F_{t+1}), see the functions `backward` and `forward`: a
+    bound for each pair of states at t, however the states before and after it differ.
+
     Args:
-        epsilons: Budgets of the releases in nats, shape (T,).
+        epsilons: Budgets of the releases in nats, shape (T,); or a list of T matrices of shape (n, n).
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
         forward: Pr(next state | state now), in the same forms as `backward`.
+        edges: For matrices: a graph as in the function `backward`, or None for all pairs.
 
     Returns:
-        The leakage in nats, shape (T,).
+        The leakage in nats, shape (T,); or the bounds of all pairs, shape (T, n, n).
+
+    Raises:
+        InputError: A budget or a correlation is invalid, or they have different numbers of states.
+        SolverError: The programs of a pair of states do not determine its leakage within 1e-9 relative.
 
     >>> temporal([0.1, 0.1], backward=[[1, 0], [0, 1]]).tolist()
     [0.1, 0.2]
+    >>> temporal([[[0, 1], [2, 0]]] * 2, backward=[[1, 0], [0, 1]])[1].tolist()
+    [[0.0, 2.0], [4.0, 0.0]]
     """
+    matrices = matrices_in(epsilons)
+    if matrices is not None:
+        return temporal_of_pairs(matrices, backward, forward, edges)
+    _refuse_edges(edges)
     budgets = as_budgets(epsilons)
     before, after = both_ways(budgets, backward, forward)
     return _totals(before, after, budgets)
@@ -149,6 +200,12 @@ def _amounts_from_earlier(budgets: list[float], chains: list[list[LossFunction |
         steps = len(budgets) - 1
         chains = [[loss] * steps for loss in that_count(chain[0] for chain in chains)]
     return carry(chains, budgets)
+
+
+def _refuse_edges(edges: Any) -> None:
+    if edges is not None:
+        bound, remedy = "None for budgets that are numbers", "give matrices of bounds, such as pairs(requirement)"
+        raise InputError("edges", "has no pairs to bound", value=type(edges).__name__, bound=bound, remedy=remedy)
 
 
 def _totals(before: list[Amount], after: list[Amount], budgets: Floats) -> Floats:

@@ -231,8 +231,9 @@ def enclose(
 
 
 def _apart(upper: Floats, lower: Floats, gap: float) -> Flags:
+    apart: Flags = np.zeros(len(upper), dtype=bool)
     fine = np.isfinite(upper)
-    apart: Flags = fine & ~(np.where(fine, upper - lower, 0.0) <= gap * (1 + np.abs(upper)))
+    apart[fine] = ~(upper[fine] - lower[fine] <= gap * (1 + np.abs(upper[fine])))
     return apart
 
 

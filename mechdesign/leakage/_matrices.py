@@ -1,0 +1,218 @@
+"""Leakage over time pair by pair: budgets that are matrices of bounds, carried from release to release.
+
+Let E_t bound ln p(o|s)/p(o|s') of release t for every pair, closed along paths. Then B_t = E_t + T_t(B_{t−1}) with
+B_1 = E_1 bounds what releases 1 to t reveal about the state at t; see `mechdesign.leakage._transport` for T. Later
+releases add likewise, with the forward matrix F_t: in total E_t + T(B_{t−1}) + T(F_{t+1}).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import InputError
+from mechdesign.base._names import labels_of, order_of
+from mechdesign.leakage._bounds import add, as_bounds, close, close_edges
+from mechdesign.leakage._correlations import Candidates, Correlation, check_directions, step_functions
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._transport import Rows, step
+from mechdesign.model._graph_nodes import check_graph
+from mechdesign.model._requirements._graph import GraphPrivacy
+
+# A bound of the relative error of a loss function.
+_LOSS_ERROR = 2.0**-48
+
+
+def matrices_in(epsilons: Any, path: str = "epsilons") -> list[Any] | None:
+    """Return budgets that are matrices as a list, and None for budgets that are numbers.
+
+    Args:
+        epsilons: The budgets.
+        path: Their path, for messages.
+
+    Returns:
+        The matrices, unchecked.
+
+    Raises:
+        InputError: The budgets are a single matrix, or matrices and numbers.
+
+    >>> matrices_in([0.1, 0.2])
+    """
+    listed = isinstance(epsilons, list | tuple)
+    whole = () if listed else _shape(epsilons)
+    shapes = [_shape(each) for each in epsilons] if listed else [whole[1:]] * (len(whole) > 1)
+    matrices = [len(shape) == 2 for shape in shapes]
+    if any(matrices):
+        if not all(matrices):
+            at, bound = matrices.index(False), "a matrix, as other budgets are"
+            remedy = "write an ε for all pairs as a matrix of ε with a diagonal of 0"
+            raise InputError(f"{path}[{at}]", "is not a matrix", value=shapes[at], bound=bound, remedy=remedy)
+        return list(epsilons)
+    rows = len(epsilons) if listed else whole[0] if whole else 0
+    if rows and all(shape == (rows,) for shape in shapes) and shapes:
+        bound, remedy = "a list of budgets, one for each release", "give [E] for one release, [E, E] for two"
+        raise InputError(path, "is a single matrix", value=(rows, rows), bound=bound, remedy=remedy)
+    return None
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    try:
+        return tuple(np.shape(value))
+    except ValueError:
+        # Lists of different lengths are refused where budgets are read.
+        return ()
+
+
+def backward_of_pairs(epsilons: Sequence[Any], P: Correlation, edges: Any) -> Floats:
+    """Return B_t = E_t + T_t(B_{t−1}) of every release, the largest over all candidates.
+
+    Args:
+        epsilons: The matrices E_t.
+        P: The correlation, as `mechdesign.leakage.backward` accepts it.
+        edges: A graph, as `mechdesign.leakage.backward` accepts it; None for all pairs.
+
+    Returns:
+        The bounds, shape (T, n, n).
+    """
+    task = _Task(epsilons, {"backward": P}, edges)
+    return task.total([task.carried("backward")])
+
+
+def forward_of_pairs(epsilons: Sequence[Any], P: Correlation, edges: Any) -> Floats:
+    """Return F_t = E_t + T_t(F_{t+1}) of every release, the largest over all candidates.
+
+    Args:
+        epsilons: The matrices E_t.
+        P: The correlation, as `mechdesign.leakage.forward` accepts it.
+        edges: A graph, as `mechdesign.leakage.forward` accepts it; None for all pairs.
+
+    Returns:
+        The bounds, shape (T, n, n).
+    """
+    task = _Task(epsilons, {"forward": P}, edges)
+    return task.total([task.carried("forward")])
+
+
+def temporal_of_pairs(epsilons: Sequence[Any], backward: Correlation, forward: Correlation, edges: Any) -> Floats:
+    """Return E_t + T(B_{t−1}) + T(F_{t+1}) of every release, the largest over all combinations of candidates.
+
+    Args:
+        epsilons: The matrices E_t.
+        backward: The backward correlation, as `mechdesign.leakage.temporal` accepts it.
+        forward: The forward correlation.
+        edges: A graph, as `mechdesign.leakage.temporal` accepts it; None for all pairs.
+
+    Returns:
+        The bounds, shape (T, n, n).
+    """
+    task = _Task(epsilons, {"backward": backward, "forward": forward}, edges)
+    check_directions(task.losses["backward"], task.losses["forward"])
+    return task.total([task.carried("backward"), task.carried("forward")])
+
+
+class _Task:
+    """Closed bounds E_t, the edges, and the loss functions of each candidate and direction."""
+
+    def __init__(self, epsilons: Sequence[Any], correlations: dict[str, Correlation], edges: Any) -> None:
+        self.losses = {path: step_functions(each, len(epsilons), path) for path, each in correlations.items()}
+        self.missing = {path: _missing(each, len(epsilons)) for path, each in correlations.items()}
+        known = [(path, loss) for path, chains in self.losses.items() for chain in chains for loss in chain if loss]
+        self.labels = next((labels for path, loss in known if (labels := labels_of(loss.names, path))), ())
+        matrices = [as_bounds(each, f"epsilons[{t}]", self.labels) for t, each in enumerate(epsilons)]
+        self.n = len(matrices[0])
+        for t, each in enumerate(matrices):
+            if len(each) != self.n:
+                bound = f"{self.n}, as in epsilons[0]"
+                raise InputError(f"epsilons[{t}]", "has another number of states", value=len(each), bound=bound)
+        for path, loss in known:
+            self._check(loss, path)
+        self.edges = None if edges is None else _as_edges(edges, self.n)
+        self.bounds: list[Floats] = []
+        for t, each in enumerate(matrices):
+            again = t > 0 and np.array_equal(each, matrices[t - 1])
+            self.bounds.append(self.bounds[-1] if again else self._closed(each))
+        self._rows: dict[int, Rows] = {}
+
+    def _check(self, loss: LossFunction, path: str) -> None:
+        if loss.matrix is None:
+            bound, remedy = "a matrix", "give the matrix itself, or budgets that are numbers"
+            raise InputError(path, "is a loss function without its matrix", bound=bound, remedy=remedy)
+        if loss.n != self.n:
+            bound = f"{self.n}, as in epsilons[0]"
+            raise InputError(path, "has another number of states", value=loss.n, bound=bound)
+
+    def _closed(self, matrix: Floats) -> Floats:
+        if self.edges is None:
+            return close(matrix)
+        s, t = np.concatenate((self.edges, self.edges[:, ::-1])).T
+        return close_edges(matrix[s, t], s, t, self.n)
+
+    def total(self, carried: list[Floats]) -> Floats:
+        """Return E_t plus the amounts carried to each release, shape (T, n, n)."""
+        out = carried[0]
+        for t, bounds in enumerate(self.bounds):
+            out[t] = add(bounds, out[t])
+            for others in carried[1:]:
+                out[t] = add(out[t], others[t])
+        return out
+
+    def carried(self, path: str) -> Floats:
+        """Return the largest amount over all candidates that other releases add to each, shape (T, n, n)."""
+        most = np.zeros((len(self.bounds), self.n, self.n))
+        along = slice(None) if path == "backward" else slice(None, None, -1)
+        for losses, missing in zip(self.losses[path], self.missing[path], strict=True):
+            steps = zip(self.bounds[along], [None, *losses[along]], [(), *missing[along]], most[along], strict=True)
+            before: Floats | None = None
+            for bounds, loss, unreached, largest in steps:
+                if before is None or loss is None:
+                    before = bounds
+                    continue
+                passed = self._passed(loss, before, path)
+                if len(unreached):
+                    # Nothing is claimed about states that cannot occur.
+                    passed[unreached] = passed[:, unreached] = np.inf
+                    np.fill_diagonal(passed, 0.0)
+                np.maximum(largest, passed, out=largest)
+                before = add(bounds, passed)
+        return most
+
+    def _passed(self, loss: LossFunction, bounds: Floats, path: str) -> Floats:
+        """Return an upper bound of T(B); on edges only, the least of it closed along paths and of L(max B)."""
+        if id(loss) not in self._rows:
+            order = order_of(loss.names, self.labels, path) if self.labels else None
+            matrix: Any = loss.matrix
+            self._rows[id(loss)] = Rows(matrix if order is None else matrix[order][:, order])
+        rows = self._rows[id(loss)]
+        passed = step(rows, bounds, self.edges)[0]
+        if self.edges is not None:
+            used = np.arange(self.n) if len(rows.any) else np.unique(rows.col)
+            np.minimum(passed, _loss_up(loss, float(bounds[np.ix_(used, used)].max())), out=passed)
+            np.fill_diagonal(passed, 0.0)
+        return passed
+
+
+def _missing(correlation: Correlation, steps: int) -> list[list[Integers]]:
+    """Return the states that cannot occur after each step, for each candidate."""
+    options = correlation.options if isinstance(correlation, Candidates) else (correlation,)
+    none = np.zeros(0, dtype=np.int64)
+    return [list(getattr(option, "missing", ())) or [none] * (steps - 1) for option in options]
+
+
+def _as_edges(edges: Any, n: int) -> Integers:
+    """Return the edges of a graph with n nodes, int64 of shape (m, 2)."""
+    if isinstance(edges, GraphPrivacy):
+        if edges.size != n:
+            bound = f"a graph with {n} nodes"
+            raise InputError("edges", "has another number of nodes", value=edges.size, bound=bound)
+        return edges.edges
+    check_graph(edges, n, "edges", every=True)
+    return np.array(list(edges.edges), dtype=np.int64).reshape(-1, 2)
+
+
+def _loss_up(loss: LossFunction, alpha: float) -> float:
+    """Return an upper bound of L(α)."""
+    return min(alpha, math.nextafter(loss(alpha) * (1 + _LOSS_ERROR), math.inf))
