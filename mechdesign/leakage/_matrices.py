@@ -17,7 +17,7 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import labels_of, order_of
 from mechdesign.leakage._bounds import add, as_bounds, close, close_edges
-from mechdesign.leakage._correlations import Candidates, Correlation, check_directions, step_functions
+from mechdesign.leakage._correlations import Candidates, Correlation, Varying, check_directions, step_functions
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transport import Rows, step
 from mechdesign.model._graph_nodes import check_graph
@@ -165,19 +165,21 @@ class _Task:
         most = np.zeros((len(self.bounds), self.n, self.n))
         along = slice(None) if path == "backward" else slice(None, None, -1)
         for losses, missing in zip(self.losses[path], self.missing[path], strict=True):
-            steps = zip(self.bounds[along], [None, *losses[along]], [(), *missing[along]], most[along], strict=True)
-            before: Floats | None = None
-            for bounds, loss, unreached, largest in steps:
-                if before is None or loss is None:
-                    before = bounds
+            first, *bounds = self.bounds[along]
+            amount = first
+            for loss, unreached, own, largest in zip(
+                losses[along], missing[along], bounds, most[along][1:], strict=True
+            ):
+                if loss is None:
+                    amount = own
                     continue
-                passed = self._passed(loss, before, path)
-                if len(unreached):
-                    # Nothing is claimed about states that cannot occur.
-                    passed[unreached] = passed[:, unreached] = np.inf
-                    np.fill_diagonal(passed, 0.0)
+                passed = self._passed(loss, amount, path)
+                # Nothing is claimed about states that cannot occur.
+                passed[unreached] = np.inf
+                passed[:, unreached] = np.inf
+                np.fill_diagonal(passed, 0.0)
                 np.maximum(largest, passed, out=largest)
-                before = add(bounds, passed)
+                amount = add(own, passed)
         return most
 
     def _passed(self, loss: LossFunction, bounds: Floats, path: str) -> Floats:
@@ -199,7 +201,7 @@ def _missing(correlation: Correlation, steps: int) -> list[list[Integers]]:
     """Return the states that cannot occur after each step, for each candidate."""
     options = correlation.options if isinstance(correlation, Candidates) else (correlation,)
     none = np.zeros(0, dtype=np.int64)
-    return [list(getattr(option, "missing", ())) or [none] * (steps - 1) for option in options]
+    return [list(option.missing) if isinstance(option, Varying) else [none] * (steps - 1) for option in options]
 
 
 def _as_edges(edges: Any, n: int) -> Integers:

@@ -200,7 +200,7 @@ def enclose(
     counted: Flags = np.ones(len(s), dtype=bool)
     if kept is not None:
         kept = kept & (rows.support.toarray()[s] > 0)
-        counted = kept.any(axis=1)
+        counted &= kept.any(axis=1)
         upper[~counted] = lower[~counted] = -np.inf
     left = np.flatnonzero(counted & ~_are_lost(rows, s, t, bounds, kept))
     ends = np.cumsum(size[s[left]] * size[t[left]])
