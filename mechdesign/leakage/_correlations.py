@@ -40,7 +40,7 @@ class Varying:
 
     Attributes:
         steps: The loss function of each step, or None for a step without correlation.
-        missing: For each step, the states that cannot be reached, ascending, int64; see `from_start`.
+        missing: For each step, the states after it that have probability 0, ascending, int64; see `from_start`.
 
     >>> len(Varying([[[0.8, 0.2], [0.2, 0.8]], None]).steps)
     2
@@ -67,7 +67,8 @@ class Varying:
         stationary law; then `chain.reverse(initial)` is enough. The forward correlation of the chain is the chain.
 
         A state j with π_{t+1}[j] = 0 has no such row. The step names it in `missing`: nothing is claimed about its
-        pairs, which have the leakage ∞ there. Its row is that of another state, so that it changes no other leakage.
+        pairs, whose bounds are infinite there. A budget for all pairs bounds those of the other states. The matrix
+        repeats the row of another state, so that a missing state changes no leakage.
 
         Args:
             chain: Pr(next = j | now = i), (n, n).

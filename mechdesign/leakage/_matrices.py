@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -175,18 +175,23 @@ class _Task:
                     continue
                 passed = self._passed(loss, amount, path)
                 # Nothing is claimed about states that cannot occur.
-                passed[unreached] = np.inf
-                passed[:, unreached] = np.inf
+                order = self._order(loss, path)
+                places = unreached if order is None else np.flatnonzero(np.isin(order, unreached))
+                passed[places] = np.inf
+                passed[:, places] = np.inf
                 np.fill_diagonal(passed, 0.0)
                 np.maximum(largest, passed, out=largest)
                 amount = add(own, passed)
         return most
 
+    def _order(self, loss: LossFunction, path: str) -> Integers | None:
+        """Return the place of each label among the states of a loss function; None if they are in this order."""
+        return order_of(loss.names, self.labels, path) if self.labels else None
+
     def _passed(self, loss: LossFunction, bounds: Floats, path: str) -> Floats:
         """Return an upper bound of T(B); on edges only, the least of it closed along paths and of L(max B)."""
         if id(loss) not in self._rows:
-            order = order_of(loss.names, self.labels, path) if self.labels else None
-            matrix: Any = loss.matrix
+            order, matrix = self._order(loss, path), cast(Any, loss.matrix)
             self._rows[id(loss)] = Rows(matrix if order is None else matrix[order][:, order])
         rows = self._rows[id(loss)]
         passed = step(rows, bounds, self.edges)[0]

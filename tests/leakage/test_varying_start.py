@@ -7,14 +7,17 @@ import math
 import warnings
 from fractions import Fraction
 
+import networkx as nx
 import numpy as np
 import pytest
 
 import mechdesign as md
 from mechdesign import leakage
+from mechdesign.base._names import Named
 from mechdesign.errors import CorrelationWarning, SmoothedChainWarning
 from mechdesign.leakage import Varying
 from mechdesign.leakage._correlations import mismatch
+from mechdesign.leakage._pairs import pairs
 
 # From this start, two randomised responses of ε = 1 leak 1.8069, and the stationary reversal says 1.6031.
 PASSING = np.array([[0.5, 0.5], [0.01, 0.99]])
@@ -80,6 +83,62 @@ def test_states_that_cannot_be_reached_are_named_and_change_nothing() -> None:
     whole = leakage.backward([1] * 4, Varying.from_start(GROWING, [0, 0, 0.5, 0.5], 3))
     assert whole.tolist() == leakage.backward([1] * 4, Varying.from_start(part, [0.5, 0.5], 3)).tolist()
     assert [each.tolist() for each in Varying([PASSING, None]).missing] == [[], []]
+
+
+def test_missing_states_have_infinite_bounds_and_touch_no_other_pair() -> None:
+    bounds = np.abs(np.subtract.outer(np.arange(4), np.arange(4))) * 0.5
+    varying = Varying.from_start(GROWING, [1, 0, 0, 0], 3)
+    found = leakage.backward([bounds] * 4, varying)
+    assert (found[0] == bounds).all()
+    for step, missing in enumerate(varying.missing, 1):
+        infinite = np.zeros((4, 4), dtype=bool)
+        infinite[missing] = infinite[:, missing] = True
+        np.fill_diagonal(infinite, False)
+        assert (np.isinf(found[step]) == infinite).all()
+        assert (np.diagonal(found[step]) == 0).all()
+    # At the third release, states 1 and 2 have the certain predecessor 1; state 2 has 1 or 2 at the fourth.
+    assert found[2][1, 2] == bounds[1, 2]
+    # The chain without the states that are never entered gives the same bounds.
+    part, start = GROWING[1:, 1:], Varying.from_start(GROWING[1:, 1:], [1, 0, 0], 2)
+    alone = leakage.backward([bounds[1:, 1:]] * 3, start)
+    assert np.allclose(found[2:, 1:, 1:], alone[1:], rtol=1e-9)
+    joint = leakage.temporal([bounds[1:, 1:]] * 3, start, part)
+    assert (np.isinf(joint) == np.isinf(alone)).all()
+    edges = leakage.backward([bounds] * 4, varying, edges=nx.path_graph(4))
+    assert (np.isinf(edges) == np.isinf(found)).all()
+    assert (edges >= found - 1e-9).all()
+
+
+def test_missing_states_are_those_of_the_names() -> None:
+    names = ["a", "b", "c", "d"]
+    frame = Named(GROWING, names, names)
+    turned = Named(GROWING[::-1, ::-1], names[::-1], names[::-1])
+    one, other = (Varying.from_start(each, law, 2) for each, law in ((frame, [1, 0, 0, 0]), (turned, [0, 0, 0, 1])))
+    bounds = Named(1 - np.eye(4), names, names)
+    found = [leakage.backward([bounds] * 3, each) for each in (one, leakage.Candidates([one, other]))]
+    assert (found[0] == found[1]).all()
+    assert (found[0] == leakage.backward([bounds] * 3, other)[:, ::-1, ::-1]).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_are_never_below_the_leakage_of_all_outputs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    chain = rng.dirichlet([0.5] * 3, 3) * (rng.random((3, 3)) < 0.7) + 0.1 * np.eye(3)
+    chain /= chain.sum(axis=1, keepdims=True)
+    start = [1.0, 0.0, 0.0] if seed == 0 else rng.dirichlet([1] * 3)
+    channel = md.Channel.from_matrix(rng.dirichlet([1] * 3, 3))
+    varying = Varying.from_start(chain, start, 3)
+    found = leakage.backward([pairs(channel)] * 4, varying)[3]
+    law, joint = np.array(start), (np.array(start)[:, None] * channel.matrix).T
+    for _ in range(3):
+        law = law @ chain
+        joint = np.concatenate([joint @ chain * column for column in channel.matrix.T])
+    for s, t in itertools.permutations(range(3), 2):
+        if law[s] == 0 or law[t] == 0:
+            assert found[s, t] == math.inf
+        else:
+            truth = np.log((joint[:, s] / law[s]) / (joint[:, t] / law[t])).max()
+            assert truth - 1e-12 <= found[s, t]
 
 
 def test_two_laws_are_no_contradiction_where_matrices_vary() -> None:

@@ -13,6 +13,8 @@ from refusals import Row, assert_closed, each
 
 import mechdesign as md
 from mechdesign import leakage
+from mechdesign.base._names import Named
+from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage import LossFunction, OpenChain, Varying
 from mechdesign.leakage._pairs import pairs
 from mechdesign.leakage._recursion import guarantees, windows
@@ -119,6 +121,52 @@ def numbers_only() -> list[Row]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("table", [sources, starts, numbers_only], ids=lambda table: table.__name__)
+def releases() -> list[Row]:
+    """Return wrong budgets of releases, and correlations and edges that do not fit them."""
+    lines = LossFunction.from_lines(2, "", list(LossFunction(MILD).lines))
+    places, others = (["home", second] for second in ("work", "away"))
+    named, elsewhere = Named(MILD, places, places), Named(E, others, others)
+    path, triple = nx.path_graph(2), nx.path_graph(3)
+    rows: list[Row] = []
+    for use in (leakage.backward, leakage.forward, leakage.temporal):
+        name, where = use.__name__, "forward" if use is leakage.forward else "backward"
+        for wrong, (given, place, says) in WRONG.items():
+            rows.append((f"{name}, {wrong}", lambda use=use, given=given: use([E, given], MILD), "epsilons", says))
+            if place:
+                rows[-1] = (*rows[-1][:2], f"epsilons[1]{place}", says)
+        rows += [
+            (f"{name}, a matrix", lambda use=use: use(E, MILD), "epsilons", "ive [E]"),
+            (f"{name}, lists", lambda use=use: use(E.tolist(), MILD), "epsilons", "ive [E]"),
+            (f"{name}, a number", lambda use=use: use([E, 0.1], MILD), "epsilons[1]", "a matrix"),
+            (f"{name}, numbers first", lambda use=use: use([0.1, E], MILD), "epsilons[0]", "a matrix"),
+            (f"{name}, sizes", lambda use=use: use([E, THREE], MILD), "epsilons[1]", "2, as in epsilons[0]"),
+            (f"{name}, other states", lambda use=use: use([E, E], OTHER), where, "2, as in epsilons[0]"),
+            (f"{name}, rows", lambda use=use: use([E, E], [[0.5, 0.4], [0.5, 0.5]]), f"{where}[0]", "sum to 1"),
+            (f"{name}, lines", lambda use=use: use([E, E], lines), where, "without its matrix"),
+            (f"{name}, too few", lambda use=use: use([E] * 3, Varying([MILD])), where, "2 matrices for 3 releases"),
+            (f"{name}, edges", lambda use=use: use([E, E], MILD, edges=triple), "edges", ""),
+            (f"{name}, no graph", lambda use=use: use([E, E], MILD, edges=[[0, 1]]), "edges", "networkx"),
+            (f"{name}, edges of numbers", lambda use=use: use([0.1, 0.1], MILD, edges=path), "edges", ""),
+        ]
+    return [
+        *rows,
+        (
+            "other names",
+            lambda: leakage.backward([Named(E, ["home", "away"], ["home", "away"])] * 2, named),
+            "epsilons[0]",
+        ),
+        ("a loss of lines", lambda: lines.pairs(E), "loss", "without its matrix"),
+        ("a loss of others", lambda: LossFunction(MILD).pairs(THREE), "bounds", "2, as in the matrix"),
+        ("a loss of a number", lambda: LossFunction(MILD).pairs(0.1), "bounds"),
+    ]
+
+
+def test_a_forward_matrix_in_place_of_the_backward_one_is_told_where_both_are_given() -> None:
+    turning = np.roll(np.eye(3), 1, axis=1) * 0.9 + 0.1 / 3
+    with pytest.warns(CorrelationWarning, match=r"cannot both be correlations of one chain.*Varying\.from_start"):
+        leakage.temporal([THREE] * 3, backward=turning, forward=turning)
+
+
+@pytest.mark.parametrize("table", [sources, releases, starts, numbers_only], ids=lambda table: table.__name__)
 def test_each_mistake_is_refused_at_its_place(table: Callable[[], list[Row]]) -> None:
     assert_closed(table())
