@@ -22,9 +22,9 @@ from mechdesign.base._deadline import Deadline, Stop, keep
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.base._machine import count_processors
 from mechdesign.base._version import __version__
-from mechdesign.solve._blocks.parallel import Workers, single_threaded
 from mechdesign.solve._column_generation import Bracket
 from mechdesign.solve._contract import Status
+from mechdesign.solve._threads import Workers, single_threaded
 from mechdesign.synthesis._attempts import Attempt
 from mechdesign.synthesis._blocks import BlockReduction, choose_symmetry
 from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm
