@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from markupsafe import Markup
 
-from mechdesign.base._arrays import Floats
-from mechdesign.base._errors import InputError
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._dithering import EUCLIDEAN, Dithered
 from mechdesign.graphs._builders import edge_array
@@ -32,8 +30,9 @@ from mechdesign.report._maps import in_unit
 from mechdesign.report._page import Code, Picture, Prose, Row, Section, Strong, Table, first_rows, members_table, page
 from mechdesign.report._private import private
 from mechdesign.report._proved import list_unproved
-from mechdesign.report._style import WIDTH, new_figure, report_style
+from mechdesign.report._style import drawn, report_style
 from mechdesign.report._verdicts import judge_design, limit_design, write_achieved
+from mechdesign.synthesis._result import Design
 
 # Facts of the provenance that a reader can use; `mechdesign inspect` shows all.
 _SHOWN = (
@@ -42,27 +41,26 @@ _SHOWN = (
 
 
 @report_style()
-def html(problem: Problem, channel: Channel, certificate: Certificate, origin: Origin | None = None) -> str:
-    """Return the page on a channel; `origin` describes the source of the problem's data.
-
-    Raises `InputError` if the channel or the certificate belongs to another problem.
-    """
-    _check(problem, channel, certificate)
-    warnings = describe_disclosure(problem, certificate.revealed)
-    notes = [f"{each}." for each in _on_prior(problem, origin)]
+def html(design: Design) -> str:
+    """Return the page of a design."""
+    problem, certificate, origin = design.problem, design.certificate, design.origin
+    # A uniform prior may stand in place of a private one.
+    stands_in = origin is not None and origin.has_substitute_prior
+    notes = [f"The prior is {STANDS_IN}."] if stands_in else [f"{each}." for each in private(problem, origin)]
     title = problem.title if problem.title.strip() else "Privacy mechanism"
     sections = [
         Section("Requirements", [*_requirements(problem, certificate)]),
-        Section("Cost", [*_costs(problem, channel, certificate, _stands_in(origin))]),
+        Section("Cost", [*_costs(design, stands_in)]),
         Section("What this does not promise", [Prose([*limit_design(problem, certificate)], "list")]),
         *_coordinates(problem, certificate),
-        *_adversaries(problem, channel),
+        *_adversaries(problem, design.channel),
         *_policy_graph(problem, certificate),
-        Section("Answers, and what they let an adversary guess", [*_maps(problem, channel.matrix)]),
+        Section("Answers, and what they let an adversary guess", [*_maps(design)]),
         Section("Stated, and not proved", [*_stated(problem, origin)]),
-        Section("Provenance", [Table([*_provenance(channel, certificate)])]),
+        Section("Provenance", [Table([*_provenance(design.channel, certificate)])]),
         Section("Verify and sample", [*_commands(problem)]),
     ]
+    warnings = describe_disclosure(problem, certificate.revealed)
     return page(title, judge_design(problem, certificate, origin), sections, warnings, notes)
 
 
@@ -100,9 +98,8 @@ def _judge(problem: Problem, place: int, holds: bool) -> str:
     return "holds" if holds else Strong("does not hold")
 
 
-def _costs(
-    problem: Problem, channel: Channel, certificate: Certificate, stands_in: bool
-) -> Iterator[Prose | Table | Picture]:
+def _costs(design: Design, stands_in: bool) -> Iterator[Prose | Table | Picture]:
+    problem, certificate = design.problem, design.certificate
     compared, measured = baselines(problem), cost_measure(problem)
     uniform = " under a uniform prior" if stands_in else ""
     rows = [
@@ -113,13 +110,9 @@ def _costs(
     ]
     if certificate.forbidden:
         rows.append(("Forbidden pairs of secret and answer", f"{certificate.forbidden} of {problem.cost.size}"))
-    lines = figures.list_costs(problem, certificate, compared)
-    made = new_figure(WIDTH, figures.height_of_costs(lines))
-    figures.draw_costs(made.subplots(), lines, certificate.cost, measured.unit)
-    heads = ("Mechanism", "Tight ε", "Cost", "Adversary’s error")
     yield Picture(
-        "cost", "Cost beside that of other mechanisms with the same answers", _meaning(compared), made,
-        Table(side_by_side(problem, channel, certificate, compared), heads),
+        "cost", "Cost beside that of other mechanisms with the same answers", _meaning(compared),
+        figures.costs_figure(design, compared), side_by_side(design, compared),
     )  # fmt: skip
     yield Table(rows)
     if stands_in:
@@ -198,31 +191,6 @@ def _rows(claim: Dithered, tight: float, snapped: float, unit: str) -> Iterator[
         yield "Planar Laplace noise with this ε moves a point, on average, by", f"{short(2 / epsilon, 4)}{behind}"
 
 
-def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None:
-    if channel.numerators.shape != problem.cost.shape:
-        raise InputError(
-            "channel",
-            "belongs to another problem",
-            value=channel.numerators.shape,
-            bound=f"of shape {problem.cost.shape}",
-        )
-    kinds = tuple(claim.kind for claim in problem.claims)
-    found = tuple(checked.kind for checked in certificate.requirements)
-    if kinds != found:
-        raise InputError("certificate", "belongs to another problem", value=found, bound=f"on requirements {kinds}")
-
-
-def _stands_in(origin: Origin | None) -> bool:
-    """Return whether the design contains a uniform prior in place of a private prior."""
-    return origin is not None and origin.has_substitute_prior
-
-
-def _on_prior(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
-    if _stands_in(origin):
-        return (f"The prior is {STANDS_IN}",)
-    return private(problem, origin)
-
-
 def _adversaries(problem: Problem, channel: Channel) -> Iterator[Section]:
     found = list_adversaries(problem, channel)
     if found is None:
@@ -258,8 +226,8 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterator[Sectio
     parts: list[Prose | Picture] = [Prose(said)]
     if problem.secrets is not None and policy.can_draw(problem.secrets):
         edges = np.unique(np.concatenate([edge_array(graph) for graph in problem.graphs.values()]), axis=0)
-        made = new_figure(WIDTH, policy.height_of(problem.secrets))
-        policy.draw_graph(made.subplots(), problem.secrets, edges, policy.GraphMarks(exposed=alone.tolist()))
+        marks = policy.GraphMarks(exposed=alone.tolist())
+        made = drawn(None, policy.height_of(problem.secrets), policy.draw_graph, problem.secrets, edges, marks)
         names = problem.secrets.labels
         numbers = first_rows([(names[s], names[t]) for s, t in edges.tolist()], ("Secret", "Secret"))
         caption = f"{len(edges)} edges; each joins two secrets that an answer must not distinguish by more than ε."
@@ -267,24 +235,25 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterator[Sectio
     yield Section("Policy graph", parts)
 
 
-def _maps(problem: Problem, matrix: Floats) -> Iterator[Picture | Markup]:
+def _maps(design: Design) -> Iterator[Picture | Markup]:
+    problem, matrix = design.problem, design.channel.matrix
     prior, secrets, observables = problem.prior, problem.secrets, problem.observables
     likely, measured = figures.most_likely(prior).tolist(), attack_measure(problem)
     heads = [f"{figures.name_of(secrets, index)}" for index in likely]
     said = f"{figures.answers_finding(matrix[likely])} The secret itself is marked."
     yield Picture(
-        "answers", "Answers for the most likely secrets", said, figures.answers_figure(problem, matrix),
+        "answers", "Answers for the most likely secrets", said, figures.answers(design),
         members_table("Answer", observables, dict(zip(heads, matrix[likely], strict=True)), percent),
     )  # fmt: skip
     yield Picture(
-        "prior", "Prior", figures.prior_finding(prior), figures.prior_figure(problem),
+        "prior", "Prior", figures.prior_finding(prior), figures.prior(design),
         members_table("Secret", secrets, {"Prior": prior}, percent),
     )  # fmt: skip
-    errors = figures.expected_errors(problem, matrix)
+    errors = figures.expected_errors(design)
     finding = figures.error_finding(errors, prior, measured.unit)
     yield Picture(
         "error", f"What the adversary still does not know ({measured.name or 'error as given'})",
-        f"{finding} This attack knows the prior and the mechanism.", figures.error_figure(problem, errors),
+        f"{finding} This attack knows the prior and the mechanism.", figures.errors(design),
         members_table("Secret", secrets, {f"Expected error{in_unit(measured.unit)}": errors}, short),
     )  # fmt: skip
     yield explorer(secrets, observables, matrix, prior)

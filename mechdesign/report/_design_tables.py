@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.base._arrays import Floats
-from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._claims import Floor
 from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, bounds
@@ -18,6 +17,7 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, cost_measure
 from mechdesign.model._words import format_bound, recognise_measure, short
 from mechdesign.report._page import Strong, Table
+from mechdesign.synthesis._result import Design
 
 _SHOWN = 24
 
@@ -101,26 +101,24 @@ def _number_with_unit(value: float, unit: str) -> str:
     return f"{short(value, 4)} {unit}".rstrip()
 
 
-def side_by_side(
-    problem: Problem, channel: Channel, certificate: Certificate, compared: Iterable[Baseline]
-) -> list[tuple[str, ...]]:
+def side_by_side(design: Design, compared: Iterable[Baseline]) -> Table:
     """Return a row for each mechanism, cheapest first, with its name, tight ε, cost and the adversary's error."""
-    error = attack_measure(problem)
-    cost = cost_measure(problem)
-    asked = bounds(problem)
-    tight: tuple[float, ...] | None = tuple(certificate.requirements[index].realised for index in asked)
+    problem, certificate = design.problem, design.certificate
+    error, cost, asked = attack_measure(problem), cost_measure(problem), bounds(problem)
+    tight = tuple(certificate.requirements[index].realised for index in asked)
     factors = [problem.claims[index].number == "factor" for index in asked]
-    erred = attack.optimal(channel, problem.prior, error.matrix).distortion
+    erred = attack.optimal(design.channel, problem.prior, error.matrix).distortion
     rows: list[tuple[str, float, float, tuple[float, ...] | None]] = [
         (Strong("this design"), certificate.cost, erred, tight)
     ]
     rows += [
         (item.name + (f" ({item.note})" if item.note else ""), item.cost, item.error, item.tight) for item in compared
     ]
-    return [
+    shown = [
         (name, _tight(levels, factors), cost.with_root(paid, _finite_number), error.with_unit(_finite_number(wrong)))
         for name, paid, wrong, levels in sorted(rows, key=lambda row: row[1])
     ]
+    return Table(shown, ("Mechanism", "Tight ε", "Cost", "Adversary’s error"))
 
 
 def _tight(levels: tuple[float, ...] | None, factors: Sequence[bool]) -> str:

@@ -19,14 +19,13 @@ from mechdesign.model._words import short
 from mechdesign.report._style import (
     MARKERS,
     SERIES,
-    drawing,
-    figure_of,
+    drawn,
 )
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_HEIGHT = 3.0
+HEIGHT = 3.0
 
 
 def leakage(
@@ -54,9 +53,7 @@ def leakage(
         ("temporal (TPL)", temporal(budgets, backward, forward)),
         ("budget ε", budgets),
     )
-    with drawing(axes, _HEIGHT) as drawn:
-        draw_series(drawn, series, "release", "leakage in nats")
-    return figure_of(drawn)
+    return drawn(axes, HEIGHT, draw_series, series, "release", "leakage in nats")
 
 
 def draw_series(axes: Axes, series: Iterable[tuple[str, ArrayLike]], x: str, y: str) -> None:

@@ -20,19 +20,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._words import clip
 from mechdesign.report import _maps as maps
 from mechdesign.report._leakage_figures import draw_series
-from mechdesign.report._style import (
-    ACCENT,
-    MUTED,
-    RULE,
-    SERIES,
-    WIDTH,
-    drawing,
-    figure_bytes,
-    figure_of,
-    in_report_style,
-    new_figure,
-    put_legend,
-)
+from mechdesign.report._style import ACCENT, MUTED, RULE, SERIES, WIDTH, drawn, figure_bytes
 from mechdesign.traces._adversary import degrees_of
 from mechdesign.traces._released import ReleasedTrace
 
@@ -77,13 +65,10 @@ def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None, a
         )
     if not len(states):
         raise InputError("released", "is empty", bound="at least one step")
-    with drawing(axes, height_of(domain)) as drawn:
-        draw_trace(drawn, domain, states, true)
-    return figure_of(drawn)
+    return drawn(axes, _height_of(domain), draw_trace, domain, states, true)
 
 
-def height_of(domain: Domain) -> float:
-    """Return the height of the figure of a trace, in inches."""
+def _height_of(domain: Domain) -> float:
     return maps.height_of(domain, WIDTH - 0.7) + 1.1 if maps.is_map(domain) else 3.0
 
 
@@ -169,18 +154,12 @@ def can_draw(found: ReleasedTrace) -> bool:
 
 def trace_figure(found: ReleasedTrace, truth: Integers | None = None) -> Figure:
     """Return the figure of a released trace; with `truth` (steps,), it is for its owner only."""
-    figure = new_figure(WIDTH, height_of(found.domain))
-    draw_trace(figure.subplots(), found.domain, found.outputs, truth, found.places)
-    put_legend(figure)
-    return figure
+    return drawn(None, _height_of(found.domain), draw_trace, found.domain, found.outputs, truth, found.places)
 
 
 def series_figure(label: str, series: Sequence[tuple[str, ArrayLike]]) -> Figure:
     """Return the figure of named series over the steps of a trace."""
-    figure = new_figure(WIDTH, _HEIGHT)
-    draw_series(figure.subplots(), series, "step", label)
-    put_legend(figure)
-    return figure
+    return drawn(None, _HEIGHT, draw_series, series, "step", label)
 
 
 def list_series(found: ReleasedTrace) -> tuple[Series, Series]:
@@ -215,8 +194,8 @@ def private_files(found: ReleasedTrace, true: Integers) -> dict[str, bytes]:
     for step, state in enumerate(true.tolist()):
         row = (step, state, found.domain.labels[state], float(apart[step]), int(degrees[step]), float(beliefs[step]))
         rows.append(row)
-    over_time = in_report_style(series_figure)(f"distance{maps.in_unit(found.domain.unit)}", errors)
+    over_time = series_figure(f"distance{maps.in_unit(found.domain.unit)}", errors)
     files = {"true.csv": csv_text(rows).encode(), "true-over-time.svg": figure_bytes(over_time)}
     if can_draw(found):
-        files["true-map.svg"] = figure_bytes(in_report_style(trace_figure)(found, true))
+        files["true-map.svg"] = figure_bytes(trace_figure(found, true))
     return files

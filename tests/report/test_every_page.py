@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from report_examples import HOSTILE, MARKUP, Page, certificate, city, mixing
+from report_examples import HOSTILE, MARKUP, Page, certificate, city, mixing, page_of
 
 import mechdesign as md
-from mechdesign.report import _audit_page, _design_page, _table_page, _trace_page
+from mechdesign.report import _audit_page, _table_page, _trace_page
 from mechdesign.tables._files import Published
 from mechdesign.traces._released import History
 
@@ -22,7 +22,7 @@ LABELS = [f"{index} {MARKUP}" for index in range(3)]
 
 def design_page() -> str:
     problem, made, _ = city(title=HOSTILE)
-    return _design_page.html(problem, made, certificate(problem, made, {HOSTILE: HOSTILE, "rows": 3}))
+    return page_of(problem, made, certificate(problem, made, {HOSTILE: HOSTILE, "rows": 3}))
 
 
 def audit_page() -> str:

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from cli_examples import leave_pictures_blank
 from numpy.testing import assert_allclose
-from report_examples import HOSTILE, Page, channel, city, domains, mixing, prior_of
+from report_examples import HOSTILE, Page, channel, city, domains, mixing, page_of, prior_of
 
 from mechdesign.measures import attack
 from mechdesign.model._domain import Domain
-from mechdesign.report._design_page import html
 from mechdesign.report._explorer import POLICY, explorer
 
 KINDS = domains()
@@ -200,4 +199,4 @@ def test_names_stay_text_and_the_page_runs_this_script_alone(monkeypatch: pytest
     digest = base64.b64encode(hashlib.sha256(parts(figure)[1].encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" == POLICY
     leave_pictures_blank(monkeypatch)
-    assert POLICY in Page(html(*city())).values("content")[0]
+    assert POLICY in Page(page_of(*city())).values("content")[0]

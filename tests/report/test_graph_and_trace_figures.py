@@ -9,7 +9,7 @@ import pytest
 from cli_examples import leave_pictures_blank
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from report_examples import certificate, channel
+from report_examples import certificate, channel, page_of
 
 import mechdesign as md
 from mechdesign import graphs
@@ -19,7 +19,6 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
-from mechdesign.report._design_page import html
 from mechdesign.report._graph_figures import GraphMarks, can_draw, draw_graph, draw_hull
 from mechdesign.report._leakage_figures import draw_series
 from mechdesign.report._style import page_svg
@@ -137,7 +136,7 @@ def page(domain, graph, cost=None, more=()):
         np.full(n, 1 / n), 1.0 - np.eye(n) if cost is None else cost, [GraphPrivacy(1, graph), *more], secrets=domain
     )
     made = channel(np.where(np.isfinite(problem.cost), 1.0, 0.0))
-    return html(problem, made, certificate(problem, made))
+    return page_of(problem, made, certificate(problem, made))
 
 
 def test_a_report_shows_the_policy_graph_where_there_are_places(monkeypatch):
