@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import as_budgets
+from mechdesign.base._arrays import Floats, as_budgets
 from mechdesign.leakage._correlations import Correlation
 from mechdesign.leakage._recursion import backward as backward_leakage
 from mechdesign.leakage._recursion import forward as forward_leakage
@@ -25,7 +25,14 @@ from mechdesign.report._style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HEIGHT = 3.0
+_HEIGHT = 3.0
+SERIES_OF_LEAKAGE = {
+    "backward": "backward (BPL)",
+    "forward": "forward (FPL)",
+    "temporal": "temporal (TPL)",
+    "epsilon": "budget ε",
+}
+"""Names of the series of leakage, in the order of their colours."""
 
 
 def leakage(
@@ -47,13 +54,15 @@ def leakage(
         'leakage in nats'
     """
     budgets = as_budgets(epsilons)
-    series = (
-        ("backward (BPL)", backward_leakage(budgets, backward)),
-        ("forward (FPL)", forward_leakage(budgets, forward)),
-        ("temporal (TPL)", temporal(budgets, backward, forward)),
-        ("budget ε", budgets),
-    )
-    return drawn(axes, HEIGHT, draw_series, series, "release", "leakage in nats")
+    together = temporal(budgets, backward, forward)
+    values = (backward_leakage(budgets, backward), forward_leakage(budgets, forward), together, budgets)
+    return leakage_figure(dict(zip(SERIES_OF_LEAKAGE, values, strict=True)), axes)
+
+
+def leakage_figure(columns: Mapping[str, Floats], axes: Axes | None = None) -> Figure:
+    """Return the figure of leakages and budgets (T,) by the keys of `SERIES_OF_LEAKAGE`."""
+    series = [(said, columns[name]) for name, said in SERIES_OF_LEAKAGE.items()]
+    return drawn(axes, _HEIGHT, draw_series, series, "release", "leakage in nats")
 
 
 def draw_series(axes: Axes, series: Iterable[tuple[str, ArrayLike]], x: str, y: str) -> None:

@@ -253,6 +253,16 @@ def judge_table(release: Release) -> Verdict:
     return Verdict(True, f"Released; {spent} was spent: {meaning}.")
 
 
+def judge_leakage(largest: float) -> Verdict:
+    """Return the verdict on repeated releases, of which none has more than the `largest` temporal leakage."""
+    return Verdict(True, f"None of these releases leaks more than {write_nats(largest)} nats.")
+
+
+def write_nats(leakage: float) -> str:
+    """Write a leakage, rounded up."""
+    return _up(leakage) if math.isfinite(leakage) else "no bound"
+
+
 def describe_errors(release: Release) -> str:
     """Return the range of the standard errors of a release, or "" for exact answers."""
     errors = release.standard_errors
@@ -351,6 +361,18 @@ def limit_table(release: Release) -> Iterator[str]:
     yield "Budgets of releases under this policy add up; other policies have other neighbours."
     yield "Policy and domain are taken to be public. Time and memory are not hidden."
     yield from described.remarks
+
+
+def limit_leakage() -> Iterator[str]:
+    """Yield sentences on the limits of the leakage of repeated releases."""
+    yield "The unit of privacy is the state at one release, of one person or of one table."
+    yield "δ = 0. Whether the mechanisms keep their budgets is not checked."
+    yield (
+        "An ε per unit of distance, or one that bounds only some pairs of states, is no such budget: use Hamming "
+        "distance, a complete graph, or a radius that covers all pairs."
+    )
+    yield "The matrices are taken as given. Few data miss possible steps, above all those of people not counted."
+    yield "Nothing about correlations between people."
 
 
 def _up(value: float) -> str:
