@@ -130,7 +130,7 @@ def costs(design: Design, axes: Axes | None = None) -> Figure:
         >>> import mechdesign as md
         >>> problem = md.Problem([0.75, 0.25], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
         >>> costs(md.design(problem)).axes[0].get_xlabel()
-        'cost'
+        'cost; hollow: does not meet all requirements'
     """
     require_kind(design, Design, "design", "a Design")
     return costs_figure(design, baselines(design.problem), axes)
