@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PAIRS = 5
+# Spread of ε, relative to the largest, below which rounded numbers at a scale would be equal.
+_LEAST_SPREAD = 0.01
 
 _ATTACKS = {
     "optimal": "knows the prior; best single guess",
@@ -64,8 +66,8 @@ def html(found: Audit, stated: object = None, title: str = "", optimum: bool = T
 def pairs_figure(found: Audit, pairs: Sequence[PairLoss], stated: object = None) -> Figure:
     """Return the figure of the worst pairs of secrets as lines on a map; colours show the ε that each secret needs.
 
-    Colours begin at the `stated` ε, or else at the least ε of a secret. If no finite ε holds, colours show the number
-    of other secrets that an answer can rule out.
+    Colours begin at the `stated` ε, or else at the least ε of a secret, but at 0 if all are almost equal. If no
+    finite ε holds, colours show the number of other secrets that an answer can rule out.
     """
     return drawn(None, maps.height_with_scale(found.secrets), _draw_pairs, found, pairs, stated)
 
@@ -78,8 +80,10 @@ def _draw_pairs(axes: Axes, found: Audit, pairs: Sequence[PairLoss], stated: obj
     told = ~np.isfinite(values)
     values = np.where(told, values[~told].max(initial=0.0), values)
     least = float(values.min()) if stated is None else min(float(exact(stated)), float(values.min()))
+    if broken or values.max() - least < _LEAST_SPREAD * values.max():
+        least = 0.0
     label = "other secrets that an answer may rule out" if broken else "largest ε of the secret's pairs"
-    maps.draw_numbers(axes, secrets, values, label, norm=maps.find_norm(values, 0.0 if broken else least))
+    maps.draw_numbers(axes, secrets, values, label, norm=maps.find_norm(values, least))
     lines = [secrets.points[list(pair.pair)] for pair in pairs]
     for colour, width in (("white", 3.2), (ACCENT, 1.6)):
         axes.add_collection(LineCollection(lines, color=colour, linewidth=width, zorder=6))
@@ -87,7 +91,7 @@ def _draw_pairs(axes: Axes, found: Audit, pairs: Sequence[PairLoss], stated: obj
         x, y = secrets.points[secret].tolist()
         box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1}
         name = clip(name_secret(found, secret), 12)
-        axes.text(x, y, name, ha="center", va="center", fontsize=7.5, zorder=8, bbox=box)
+        axes.text(x, y, name, ha="center", va="center", fontsize=8.0, zorder=8, bbox=box)
 
 
 def _pictures(found: Audit, pairs: Sequence[PairLoss], stated: object) -> Iterator[Picture]:

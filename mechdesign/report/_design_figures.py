@@ -201,7 +201,8 @@ def draw_costs(axes: Axes, lines: Sequence[Reference], cost: float, unit: str = 
         filled = colour if each.meets else "white"
         axes.plot(each.cost, line, "o", markersize=6, color=colour, markerfacecolor=filled, zorder=3, clip_on=False)
         number = format_bound(each.cost, up=each.cost == cost, digits=5) if ours else short(each.cost, 4)
-        text = clip(f"{each.name}: {number} {unit}".rstrip(), _CHARACTERS)
+        paid = f": {number} {unit}".rstrip()
+        text = clip(each.name, _CHARACTERS - len(paid)) + paid
         weight = "bold" if each.name == "this design" else "normal"
         axes.text(0, line + 0.2, text, va="bottom", fontsize=8.0, color=ACCENT if ours else INK, weight=weight)
     axes.set_yticks([])

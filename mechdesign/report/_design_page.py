@@ -18,7 +18,7 @@ from mechdesign.measures._baselines import Baseline, baselines
 from mechdesign.model._channel import Channel
 from mechdesign.model._components import label_tied_secrets
 from mechdesign.model._disclosure import describe_disclosure
-from mechdesign.model._origin import STANDS_IN, Origin
+from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
 from mechdesign.model._words import Measure, Words, format_bound, percent, plain, power, short
@@ -46,7 +46,7 @@ def html(design: Design) -> str:
     problem, certificate, origin = design.problem, design.certificate, design.origin
     # A uniform prior may stand in place of a private one.
     stands_in = origin is not None and origin.has_substitute_prior
-    notes = [f"The prior is {STANDS_IN}."] if stands_in else [f"{each}." for each in private(problem, origin)]
+    notes = [] if stands_in else [f"{each}." for each in private(problem, origin)]
     title = problem.title if problem.title.strip() else "Privacy mechanism"
     sections = [
         Section("Requirements", [*_requirements(problem, certificate)]),

@@ -61,9 +61,19 @@ def release_figure(
     """Return the figure of a release; quantiles are shown on a distribution function."""
     if isinstance(release, ClusteringRelease):
         return _clusters(release, axes)
-    named = not isinstance(release, CumulativeRelease) and _along(release) is None
+    named = name_lines(release)
     height = 0.7 + 0.22 * min(len(release), _NAMED) if named else 3.2
     return drawn(axes, height, _draw_release, release, quantiles)
+
+
+def name_lines(release: Release) -> bool:
+    """Return whether the figure of a release names each answer in a line of its own, and so has no place for many."""
+    return not isinstance(release, CumulativeRelease) and _along(release) is None
+
+
+def describe_shown(which: str, count: int, what: str) -> str:
+    """Return the start of a caption if a figure with named lines shows not all of `count` lines, or else ""."""
+    return f"The {which} {_NAMED} of {count} {what}. " if count > _NAMED else ""
 
 
 def _along(release: Release) -> Floats | None:

@@ -39,7 +39,7 @@ def html(publication: Published) -> str:
     if error:
         exact = [
             f"The standard error of an answer is {error}; it follows from the noise alone.",
-            f"Each interval contains the true answer with a probability of at least {sure} %.",
+            f"Each interval contains the true answer with a probability of at least {sure}%.",
             "This holds for each interval separately, so that some of many intervals will miss.",
         ]
     sections = [
@@ -87,7 +87,8 @@ def _answers(publication: Published) -> Iterator[Section]:
         if publication.ranges:
             table = first_rows(_range_rows(publication), ("Range", "Records", *_HEADS))
             made = figures.ranges_figure(publication.ranges)
-            yield Section("Ranges", [Picture("ranges", "Records in each range", alone, made, table)])
+            said = figures.describe_shown("first", len(publication.ranges), "ranges") + alone
+            yield Section("Ranges", [Picture("ranges", "Records in each range", said, made, table)])
     elif isinstance(release, ClusteringRelease):
         said = "Numbers identify the clusters. Sizes are noisy, and may be very inaccurate for small clusters."
         table = first_rows(_cluster_rows(release), ("Cluster", "Size", *release.attributes))
@@ -96,7 +97,8 @@ def _answers(publication: Published) -> Iterator[Section]:
     else:
         table = first_rows(_rows(release), ("Answer to", "Answer", *_HEADS))
         made = figures.release_figure(release)
-        yield Section("Answers", [Picture("answers", "Answers with their intervals", alone, made, table)])
+        said = figures.describe_shown("largest", len(release), "answers") * figures.name_lines(release) + alone
+        yield Section("Answers", [Picture("answers", "Answers with their intervals", said, made, table)])
 
 
 def _range_rows(publication: Published) -> Sequence[Row]:

@@ -8,16 +8,18 @@ from collections.abc import Iterator
 from mechdesign.certify._exact import as_decimal, exact_text, text_up
 from mechdesign.model._words import short
 from mechdesign.report import _trace_figures as figures
+from mechdesign.report._maps import is_map
 from mechdesign.report._page import Picture, Prose, Section, Table, first_rows, page
 from mechdesign.report._style import report_style
 from mechdesign.report._verdicts import judge_trace, limit_trace, write_odds
+from mechdesign.traces._planner import OPTIMAL
 from mechdesign.traces._released import ReleasedTrace, accuracy
 
 # Names of mechanisms in words; other names are shown unchanged.
 _MECHANISMS = {
     "planar-isotropic": "planar noise of equal strength in all directions",
     "planar-laplace": "planar Laplace noise",
-    "optimal": "channels of least cost",
+    OPTIMAL: "channels of least cost",
 }
 # Maximal number of revealed states that are named.
 _NAMED = 5
@@ -77,7 +79,9 @@ def list_revealed(found: ReleasedTrace) -> str:
 def _pictures(found: ReleasedTrace) -> Iterator[Picture]:
     if figures.can_draw(found):
         if found.outputs is not None:
-            said = "The released state of each step, spread within its place so that steps do not hide one another."
+            said = "The released state of each step."
+            if is_map(found.domain):
+                said = "The released state of each step, spread within its place so that steps do not hide one another."
             released = [found.domain.labels[state] for state in found.outputs.tolist()]
         else:
             said = "The released places in their order."

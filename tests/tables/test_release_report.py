@@ -88,7 +88,7 @@ def test_a_page_says_what_was_released_in_words(kind):
         described.mechanism,
         "A rehearsal:",
         "How exact the answers are",
-        "at least 95 %",
+        "at least 95%",
         *described.remarks,
     ):
         assert " ".join(words.split()) in page.words, words
