@@ -23,7 +23,7 @@ import mechdesign as md
 from mechdesign.graphs._constraints import excluded
 from mechdesign.report._graph_figures import GraphMarks, draw_graph, draw_hull
 from mechdesign.report._maps import draw_panels, height_of_panels
-from mechdesign.report._style import WIDTH, drawn, headline, new_figure, put_legend, report_style
+from mechdesign.report._style import WIDTH, drawn, new_figure, put_legend, report_style
 from mechdesign.runs._sweep_figure import costs_figure
 from mechdesign.specification.examples import on_disk
 
@@ -105,6 +105,11 @@ def policy() -> Figure:
     put_legend(figure)
     draw_hull(right, hulls[0].vertices, hulls[1].vertices, city.unit)
     return figure
+
+
+def headline(figure: Figure, text: str) -> None:
+    """Put a headline above a figure, aligned to the left."""
+    figure.suptitle(text, x=0.005, ha="left", size=11.0, weight="bold")
 
 
 def dithering() -> Figure:

@@ -40,7 +40,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 import mechdesign as md
 from mechdesign.errors import SolverError
 from mechdesign.model._problem import largest_distortion
-from mechdesign.report._style import ACCENT, INK, headline, new_figure, report_style
+from mechdesign.report._style import ACCENT, INK, new_figure, report_style
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -84,7 +84,7 @@ def growth(rows: list[Facts], title: str) -> Figure:
             axis.set_minor_formatter(NullFormatter())
         panel.grid(axis="y")
         panel.legend(fontsize=8)
-    headline(figure, title)
+    figure.suptitle(title, x=0.005, ha="left", size=11.0, weight="bold")
     return figure
 
 

@@ -218,29 +218,6 @@ def draw_costs(axes: Axes, lines: Sequence[Reference], cost: float, unit: str = 
     )
 
 
-def prior_finding(prior: ArrayLike) -> str:
-    """Return a sentence on the number of secrets with half of the prior, and the number of secrets that never occur."""
-    probabilities = np.asarray(prior, dtype=np.float64)
-    n = len(probabilities)
-    half = int(np.searchsorted(np.cumsum(np.sort(probabilities)[::-1]), 0.5 - 1e-12)) + 1
-    finding = f"Half of the prior is on {half} of {n} secrets" if n > 1 else "There is one secret only"
-    impossible = int((probabilities == 0).sum())
-    return finding + (f"; {impossible} never occur{'s' * (impossible == 1)}." if impossible else ".")
-
-
-def answers_finding(rows: ArrayLike) -> str:
-    """Return a sentence on the number of observables over which the rows (k, m) of the likeliest secrets spread.
-
-    A row counts as many observables as a fair draw of the same entropy has.
-    """
-    shown = np.asarray(rows, dtype=np.float64)
-    logarithms = np.log(shown, out=np.zeros_like(shown), where=shown > 0)
-    spread = np.exp(-(shown * logarithms).sum(axis=1))
-    low, high = short(float(spread.min()), 2), short(float(spread.max()), 2)
-    over = low if low == high else f"{low} to {high}"
-    return f"Answers for the likeliest secrets spread over {over} of {shown.shape[1]} observables."
-
-
 def error_finding(per_secret: ArrayLike, prior: ArrayLike, unit: str = "") -> str:
     """Return a sentence on the mean error of the best attack, and on secrets whose error is below half the mean."""
     errors, probabilities = np.asarray(per_secret, dtype=np.float64), np.asarray(prior, dtype=np.float64)

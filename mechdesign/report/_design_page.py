@@ -12,7 +12,6 @@ import numpy as np
 from markupsafe import Markup
 
 from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._dithering import EUCLIDEAN, Dithered
 from mechdesign.graphs._builders import edge_array
 from mechdesign.measures._baselines import Baseline, baselines
 from mechdesign.model._channel import Channel
@@ -53,7 +52,7 @@ def html(design: Design) -> str:
         Section("Cost", [*_costs(design, stands_in)]),
         Section("What this does not promise", [Prose([*limit_design(problem, certificate)], "list")]),
         *_coordinates(problem, certificate),
-        *_adversaries(problem, design.channel),
+        *_adversaries(design),
         *_policy_graph(problem, certificate),
         Section("Answers, and what they let an adversary guess", [*_maps(design)]),
         Section("Stated, and not proved", [*_stated(problem, origin)]),
@@ -128,83 +127,49 @@ def _costs(design: Design, stands_in: bool) -> Iterator[Prose | Table | Picture]
     ])  # fmt: skip
 
 
+_MEANINGS = {
+    "exponential": (
+        "The exponential mechanism draws answer o for secret s with probability proportional to exp(−λ E(s, o)). Here "
+        "E(s, o) is the bound that the requirements imply on the logarithm of the odds. The factor λ is the largest "
+        "that meets all requirements."
+    ),
+    "planar": "Planar Laplace noise is added to the place, and the nearest possible answer is released.",
+    "coordinates": "Noise on the coordinates is not a channel between anchors, so it may cost less than the bound.",
+    "remapped": "Remapping replaces each output by the answer with the least expected cost given this output.",
+}
+
+
 def _meaning(compared: Sequence[Baseline]) -> str:
     """Return sentences that explain the given baselines."""
     names = " ".join(item.name for item in compared)
-    sentences = (
-        (
-            "exponential",
-            "The exponential mechanism draws answer o for secret s with probability proportional to exp(−λ E(s, o)). "
-            "Here E(s, o) is the bound that the requirements imply on the logarithm of the odds. "
-            "The factor λ is the largest that meets all requirements.",
-        ),
-        ("planar", "Planar Laplace noise is added to the place, and the nearest possible answer is released."),
-        (
-            "coordinates",
-            "Noise on the coordinates is not a channel between anchors, so it may cost less than the bound.",
-        ),
-        ("remapped", "Remapping replaces each output by the answer with the least expected cost given this output."),
-    )
-    meanings = [said for word, said in sentences if word in names]
+    meanings = [said for word, said in _MEANINGS.items() if word in names]
     return " ".join(meanings) or "The costs of an answer independent of the secret, and of the true answer."
 
 
 def _coordinates(problem: Problem, certificate: Certificate) -> Iterator[Section]:
     """Yield a section on real coordinates for each requirement on continuous privacy."""
-    checked = certificate.requirements
     said = (
         "The secrets are the corners of a grid, and every point between them is also a secret: dithering draws one of "
         "the four corners around it, closer ones with a larger probability, and draws the answer for this corner. The "
         "certificate holds for any two points, however close. Points outside the grid are first moved to its border."
     )
+    unit = f" {problem.secrets.unit}".rstrip() if problem.secrets is not None else ""
     for place, claim in problem.point_bounds.items():
-        own = problem.places[place]
-        beside = [
-            found.realised
-            for found, at in zip(checked, problem.places, strict=True)
-            if at == own and found.number == "factor"
-        ]
-        unit = problem.secrets.unit if problem.secrets is not None else ""
-        rows = list(_rows(claim, checked[place].realised, max(beside, default=1.0), unit))
-        yield Section("Real coordinates", [Prose([said]), Table(rows)])
+        near, apart = 0.001 / float(claim.epsilon), [short(float(step)) for step in (claim.step_x, claim.step_y)]
+        odds = short(math.exp(certificate.requirements[place].realised * near), 6)
+        close = f"Two points {short(near, 2)}{unit} apart: the odds between them change by a factor of at most"
+        anchors = f"{claim.columns} × {claim.rows}, {' × '.join(apart)}{unit} apart"
+        yield Section("Real coordinates", [Prose([said]), Table([("Anchors", anchors), (close, odds)])])
 
 
-def _rows(claim: Dithered, tight: float, snapped: float, unit: str) -> Iterator[tuple[str, str]]:
-    behind = f" {unit}" if unit else ""
-    epsilon, steps = float(claim.epsilon), (float(claim.step_x), float(claim.step_y))
-    apart = f"{short(steps[0])} × {short(steps[1])}{behind}"
-    yield "Anchors", f"{claim.columns} × {claim.rows}, {apart} apart"
-    near = 0.001 / epsilon
-    yield (
-        f"Two points {short(near, 2)}{behind} apart: the odds between them change by a factor of at most",
-        short(math.exp(tight * near), 6),
-    )
-    if math.isfinite(snapped):
-        yield (
-            "The same two points on two sides of a border, each moved to its nearest anchor (snapping): up to",
-            short(snapped, 4),
-        )
-        if snapped > 1:
-            ratio = math.log(snapped) / (epsilon * near)
-            yield "At this distance, snapping would leak as much as an ε of", f"{short(ratio * epsilon, 3)}"
-    if claim.norm == EUCLIDEAN:
-        yield "Planar Laplace noise with this ε moves a point, on average, by", f"{short(2 / epsilon, 4)}{behind}"
-
-
-def _adversaries(problem: Problem, channel: Channel) -> Iterator[Section]:
-    found = list_adversaries(problem, channel)
-    if found is None:
+def _adversaries(design: Design) -> Iterator[Section]:
+    if not any(floor.prior is not None for floor in design.problem.floors.values()):
         return
-    table, left_out = found
     said = [
-        "Each adversary makes the best guess under their own prior.",
-        "The error expected is that under this prior, which the floors bound.",
-        "The error in truth is that of this guess under the prior of the mechanism.",
-        "The last column is the total variation distance between the two priors.",
+        "Each adversary makes the best guess under their own prior. The error expected is that under this prior, which "
+        "the floors bound. The error in truth is that of this guess under the prior of the mechanism."
     ]
-    if left_out:
-        said.append(f"{left_out} more adversaries have no smaller expected errors.")
-    yield Section("Adversaries", [Prose(said), table])
+    yield Section("Adversaries", [Prose(said), list_adversaries(design)])
 
 
 def _policy_graph(problem: Problem, certificate: Certificate) -> Iterator[Section]:
@@ -240,13 +205,13 @@ def _maps(design: Design) -> Iterator[Picture | Markup]:
     prior, secrets, observables = problem.prior, problem.secrets, problem.observables
     likely, measured = figures.most_likely(prior).tolist(), attack_measure(problem)
     heads = [f"{figures.name_of(secrets, index)}" for index in likely]
-    said = f"{figures.answers_finding(matrix[likely])} The secret itself is marked."
+    said = "The probability of each answer. The secret itself is marked."
     yield Picture(
         "answers", "Answers for the most likely secrets", said, figures.answers(design),
         members_table("Answer", observables, dict(zip(heads, matrix[likely], strict=True)), percent),
     )  # fmt: skip
     yield Picture(
-        "prior", "Prior", figures.prior_finding(prior), figures.prior(design),
+        "prior", "Prior", "The probability of each secret.", figures.prior(design),
         members_table("Secret", secrets, {"Prior": prior}, percent),
     )  # fmt: skip
     errors = figures.expected_errors(design)
@@ -260,10 +225,7 @@ def _maps(design: Design) -> Iterator[Picture | Markup]:
 
 
 def _stated(problem: Problem, origin: Origin | None) -> Iterator[Prose | Table | Code]:
-    yield Prose([
-        "The requirements, the costs and the bound above are proved in exact arithmetic. The author of this design "
-        "states the following."
-    ])  # fmt: skip
+    yield Prose(["Requirements, costs and their bound are proved. The author of this design states the following."])
     yield Table(list(list_unproved(problem, origin)))
     if origin is not None and origin.specification:
         yield Code(origin.specification, "The specification")

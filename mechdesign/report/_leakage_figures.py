@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,14 +61,14 @@ def leakage(
 
 def leakage_figure(columns: Mapping[str, Floats], axes: Axes | None = None) -> Figure:
     """Return the figure of leakages and budgets (T,) by the keys of `SERIES_OF_LEAKAGE`."""
-    series = [(said, columns[name]) for name, said in SERIES_OF_LEAKAGE.items()]
+    series = {said: columns[name] for name, said in SERIES_OF_LEAKAGE.items()}
     return drawn(axes, _HEIGHT, draw_series, series, "release", "leakage in nats")
 
 
-def draw_series(axes: Axes, series: Iterable[tuple[str, ArrayLike]], x: str, y: str) -> None:
+def draw_series(axes: Axes, series: Mapping[str, Sequence[float] | Floats], x: str, y: str) -> None:
     """Draw named series over releases or steps, from zero; infinite values are left out."""
     top = 0.0
-    for number, (name, values) in enumerate(series):
+    for number, (name, values) in enumerate(series.items()):
         shown = np.asarray(values, dtype=np.float64)
         top = max(top, float(np.max(shown, where=np.isfinite(shown), initial=0.0)))
         # Draw markers at up to 16 values, including the first and the last value.

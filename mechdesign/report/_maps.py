@@ -206,7 +206,7 @@ def frame(axes: Axes, domain: Domain, ticks: bool = True) -> None:
     for spine in axes.spines.values():
         spine.set_visible(domain.cells is None)
         spine.set_color(RULE)
-    degrees = degree_ticks(domain, 4) if ticks else ([], [])
+    degrees = _degree_ticks(domain) if ticks else [[], []]
     if degrees is None:
         note = "" if to_scale else ", not to scale"
         axes.set_xlabel(f"x{in_unit(domain.unit)}{note}")
@@ -223,52 +223,33 @@ def frame(axes: Axes, domain: Domain, ticks: bool = True) -> None:
         _ruler(axes, domain.unit, below=not ticks)
 
 
-def degree_ticks(domain: Domain, most: int = 5) -> tuple[list[tuple[float, str]], list[tuple[float, str]]] | None:
-    """Return ticks of longitude and of latitude as pairs: the position in the unit of the domain, and the text.
+def _degree_ticks(domain: Domain) -> list[list[tuple[float, str]]] | None:
+    """Return ticks of longitude and of latitude, as positions in the unit of the domain with their texts.
 
     Returns None for a domain without degrees.
     """
-    degrees = _degrees(domain)
-    if degrees is None:
+    if domain.coordinates is None:
         return None
-    (start_x, per_x), (start_y, per_y) = degrees
-    west, east, south, north = extent(domain)
+    angles, points = domain.coordinates[:, ::-1], domain.points
+    spans, lengths = np.ptp(angles, axis=0), np.ptp(points, axis=0)
+    if not ((spans > 0) & (lengths > 0)).all():
+        return None
+    rates = lengths / spans
+    starts = angles.min(axis=0) - points.min(axis=0) / rates
     sides = []
-    for start, per_degree, low, high, letters in (
-        (start_x, per_x, west, east, "EW"),
-        (start_y, per_y, south, north, "NS"),
-    ):
-        first, last = start + low / per_degree, start + high / per_degree
-        nice = np.asarray(MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(first, last))
+    for start, rate, ends, letters in zip(starts, rates, np.reshape(extent(domain), (2, 2)), ("EW", "NS"), strict=True):
+        first, last = start + ends / rate
+        nice = np.asarray(MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(first, last))
         # Keep ticks at the corners despite rounding.
         slack = 1e-6 * (last - first)
         kept = nice[(nice >= first - slack) & (nice <= last + slack)]
         decimals = max(0, math.ceil(-math.log10(nice[1] - nice[0]) - 1e-9))
         sides.append([
-            ((angle - start) * per_degree, f"{abs(shown):.{decimals}f}°{letters[0] if shown >= 0 else letters[1]}")
+            (float((angle - start) * rate), f"{abs(shown):.{decimals}f}°{letters[0] if shown >= 0 else letters[1]}")
             for angle in kept.tolist()
             for shown in [angle if angle <= 180 else angle - 360]
         ])  # fmt: skip
-    return sides[0], sides[1]
-
-
-def _degrees(domain: Domain) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """Return two pairs, for longitude and latitude: the degrees at 0 km and the km per degree; None without degrees."""
-    if domain.geographic is not None and domain.cells is not None:
-        box = domain.geographic
-        return (
-            (box.west, domain.cells.width / (box.east - box.west)),
-            (box.south, domain.cells.height / (box.north - box.south)),
-        )
-    if domain.coordinates is None:
-        return None
-    spans = np.ptp(domain.coordinates, axis=0)[::-1]
-    lengths = np.ptp(domain.points, axis=0)
-    if not (spans > 0).all() or not (lengths > 0).all():
-        return None
-    starts = domain.coordinates.min(axis=0)[::-1] - domain.points.min(axis=0) * spans / lengths
-    rates = lengths / spans
-    return (float(starts[0]), float(rates[0])), (float(starts[1]), float(rates[1]))
+    return sides
 
 
 def _ruler(axes: Axes, unit: str, below: bool) -> None:

@@ -6,7 +6,6 @@ import base64
 import io
 import os
 import re
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,8 +67,6 @@ _RC: dict[str, object] = {
 }
 # Size of figures in notebooks.
 _SCREEN_DPI, _SIDES = 110, ("width", "height")
-# Mean width of a character of a headline, in inches.
-_HEADLINE_CHARACTER = 0.0875
 
 
 @contextmanager
@@ -106,15 +103,7 @@ def _style(known: Mapping[str, Any]) -> Mapping[str, Any]:
         before = matplotlib.rcParams.copy()
         matplotlib.style.use(["default", _RC])
         after = matplotlib.rcParams.copy()
-    changed = {key: value for key, value in dict.items(after) if not _same(value, dict.get(before, key))}
-    return _RC | changed
-
-
-def _same(one: object, other: object) -> bool:
-    try:
-        return bool(one == other)
-    except ValueError:
-        return False
+    return {key: value for key, value in dict.items(after) if value is not dict.get(before, key)} | _RC
 
 
 class NotebookFigure(Figure):
@@ -195,13 +184,6 @@ def put_legend(figure: Figure) -> None:
                 handle.set_alpha(1.0)
 
 
-def headline(figure: Figure, text: str) -> None:
-    """Put a headline above the whole figure, aligned to the left."""
-    characters = max(20, int((figure.get_figwidth() - 0.2) / _HEADLINE_CHARACTER))
-    filled = textwrap.fill(text, characters)
-    figure.suptitle(filled, x=0.005, ha="left", size=11.0, weight="bold", linespacing=1.25)
-
-
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure to a file, in the format of the file's suffix and with the same bytes every time.
 
@@ -222,7 +204,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
         True
     """
     path = as_path(path, "path")
-    _require_figure(figure)
+    require_kind(figure, Figure, "figure", "a Matplotlib figure")
     file = Path(path)
     form = file.suffix.lower().removeprefix(".")
     known = figure.canvas.get_supported_filetypes()
@@ -250,18 +232,12 @@ def figure_bytes(figure: Figure, form: str = "svg") -> bytes:
         >>> figure_bytes(Figure())[:5]
         b'<?xml'
     """
-    _require_figure(figure)
+    require_kind(figure, Figure, "figure", "a Matplotlib figure")
     content = io.BytesIO()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     with reproducible():
         figure.savefig(content, format=form, dpi=150, metadata=undated)
     return content.getvalue()
-
-
-def _require_figure(figure: object) -> None:
-    # The type is not imported, since Matplotlib is loaded late.
-    if isinstance(figure, type) or not hasattr(figure, "savefig"):
-        raise InputError("figure", "is of another kind", value=type(figure).__name__, bound="a Matplotlib figure")
 
 
 _UNTITLED = dict.fromkeys(("Creator", "Date", "Format", "Type"))

@@ -103,10 +103,8 @@ def ranges_figure(ranges: Sequence[NamedRange]) -> Figure:
     """Return the figure of the number of records in each range, with its interval."""
     chosen = ranges[:_NAMED]
     names = [f"{clip(each.first)} to {clip(each.last)}" for each in chosen]
-    value, low, high = (
-        np.array([getattr(each.estimate, name) for each in chosen]) for name in ("value", "low", "high")
-    )
-    return drawn(None, 0.7 + 0.22 * len(names), draw_counts, names, value, low, high, "records")
+    numbers = np.array([(each.estimate.value, each.estimate.low, each.estimate.high) for each in chosen]).T
+    return drawn(None, 0.7 + 0.22 * len(names), draw_counts, names, *numbers, "records")
 
 
 def draw_counts(axes: Axes, names: Sequence[str], values: Floats, low: Floats, high: Floats, what: str) -> None:

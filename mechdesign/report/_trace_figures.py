@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 _TRUE, _HEIGHT = SERIES[1], 2.5
 _MOST_NAMES = 30
-
-Series = tuple[str, Sequence[tuple[str, ArrayLike]]]
-"""Label of an axis, and named values for the steps."""
 
 
 @in_own_arithmetic
@@ -157,39 +154,20 @@ def trace_figure(found: ReleasedTrace, truth: Integers | None = None) -> Figure:
     return drawn(None, _height_of(found.domain), draw_trace, found.domain, found.outputs, truth, found.places)
 
 
-def series_figure(label: str, series: Sequence[tuple[str, ArrayLike]]) -> Figure:
+def series_figure(label: str, series: Mapping[str, Sequence[float] | Floats]) -> Figure:
     """Return the figure of named series over the steps of a trace."""
     return drawn(None, _HEIGHT, draw_series, series, "step", label)
-
-
-def list_series(found: ReleasedTrace) -> tuple[Series, Series]:
-    """Return the degrees of protection, and the expected errors of an adversary, over the steps."""
-    stages = [release.stage for release in found.releases]
-    degrees = [stage.degrees[stage.members] for stage in stages]
-    likely = [stage.prior[stage.members] / stage.prior[stage.members].sum() for stage in stages]
-    expected = [float(weights @ of) for weights, of in zip(likely, degrees, strict=True)]
-    least = [int(of.min()) for of in degrees]
-    return (
-        ("degree of protection", (("of the least protected state", least), ("expected", expected))),
-        (
-            f"expected error{maps.in_unit(found.domain.unit)}",
-            (
-                ("from the outputs so far", found.beliefs.expected_error(found.lengths)),
-                ("from the whole trace", found.beliefs.expected_error(found.lengths, "smoothed")),
-            ),
-        ),
-    )
 
 
 def private_files(found: ReleasedTrace, true: Integers) -> dict[str, bytes]:
     """Return the files with the true states (steps,), by name, for the owner of the trace only."""
     apart = np.sqrt(((found.places - found.domain.points[true]) ** 2).sum(axis=1))
     degrees, beliefs = degrees_of(found.releases, true), found.beliefs.mass(true)
-    errors = (
-        ("released from true", apart),
-        ("best guess from the outputs so far", found.beliefs.errors(true, found.lengths)),
-        ("from the whole trace", found.beliefs.errors(true, found.lengths, "smoothed")),
-    )
+    errors = {
+        "released from true": apart,
+        "best guess from the outputs so far": found.beliefs.errors(true, found.lengths),
+        "from the whole trace": found.beliefs.errors(true, found.lengths, "smoothed"),
+    }
     rows: list[Sequence[object]] = [("step", "state", "label", "distance", "degree_of_protection", "belief")]
     for step, state in enumerate(true.tolist()):
         row = (step, state, found.domain.labels[state], float(apart[step]), int(degrees[step]), float(beliefs[step]))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mechdesign.certify._dithering import EUCLIDEAN
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._origin import STANDS_IN
@@ -315,18 +314,8 @@ def limit_design(problem: Problem, certificate: Certificate) -> Iterator[str]:
             "close, are as far apart as the two cells."
         )
     if problem.point_bounds:
-        yield _compare_noise(problem)
+        yield "Mechanisms without anchors may cost less."
     yield "Nothing about side channels: when, how often and from which address somebody answers is not hidden."
-
-
-def _compare_noise(problem: Problem) -> str:
-    """Return a sentence on planar Laplace noise, which protects all points without anchors."""
-    unit = problem.secrets.unit if problem.secrets is not None else ""
-    euclidean = [float(claim.epsilon) for claim in problem.point_bounds.values() if claim.norm == EUCLIDEAN]
-    if not euclidean or problem.objective != "expected" or cost_measure(problem).unit != unit:
-        return "Mechanisms without anchors may cost less."
-    noise = short(2 / min(euclidean), 4)
-    return f"Mechanisms without anchors may cost less: planar Laplace noise is off by {noise} {unit}."
 
 
 def limit_audit(found: Audit) -> Iterator[str]:

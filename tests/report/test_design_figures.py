@@ -215,22 +215,13 @@ def test_every_figure_of_a_design_can_be_drawn_on_axes_of_ones_own():
                 figures.prior(design, axes=wrong)
 
 
-def test_findings_say_what_the_numbers_say():
-    for prior, finding in (
-        ([0.5, 0.25, 0.25], "Half of the prior is on 1 of 3 secrets."),
-        ([0.25, 0.75, 0.0], "Half of the prior is on 1 of 3 secrets; 1 never occurs."),
-        ([1.0], "There is one secret only."),
-    ):
-        assert figures.prior_finding(prior) == finding
+def test_the_finding_on_errors_says_what_the_numbers_say():
     for errors, prior, finding in (
         ([0.5, 1.0, 2.0], [0.5, 0.25, 0.25], "off by 1 km on average, by at least half of that for every secret."),
         ([0.0, 2.0], [0.5, 0.5], "off by 1 km on average, by less than half of that for 50% of the prior."),
         ([0.0, 0.0], [0.5, 0.5], "The best attack is never wrong: answers reveal the secret."),
     ):
         assert figures.error_finding(errors, prior, "km").endswith(finding)
-    assert figures.answers_finding([[0.5, 0.5, 0, 0]]) == (
-        "Answers for the likeliest secrets spread over 2 of 4 observables."
-    )
 
 
 # --- every kind of domain ----------------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ def test_steps_are_counted_in_round_numbers():
 
 def test_series_over_time():
     axes = Figure().subplots()
-    draw_series(axes, [("one", [0.0, np.inf, 2.0]), ("other", [1, 1, 1])], "step", "error")
+    draw_series(axes, {"one": [0.0, np.inf, 2.0], "other": [1, 1, 1]}, "step", "error")
     assert axes.get_ylim() == (0, pytest.approx(2.16))
     assert [line.get_label() for line in axes.lines] == ["one", "other"]
     assert np.isnan(axes.lines[0].get_ydata()[1])
