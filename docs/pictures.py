@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import mechdesign as md
 from mechdesign.graphs._constraints import excluded
-from mechdesign.report._design_figures import panels_figure
 from mechdesign.report._graph_figures import GraphMarks, draw_graph, draw_hull
-from mechdesign.report._style import WIDTH, headline, new_figure, put_legend, report_style
+from mechdesign.report._maps import draw_panels, height_of_panels
+from mechdesign.report._style import WIDTH, drawn, new_figure, put_legend, report_style
 from mechdesign.runs._sweep_figure import costs_figure
 from mechdesign.specification.examples import on_disk
 
@@ -63,8 +64,12 @@ def channels() -> Figure:
     # Distortion alone bounds no pair, which a warning would say.
     with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
         found = [md.design(md.Problem(prior, DISTANCE**2, [stated]), tolerance=1e-5) for _, stated in cases]
-    rows = np.array([made.channel.matrix[secret] for made in found])
-    return panels_figure(GRID, rows, [name for name, _ in cases], "probability of the answer", [secret] * 3)
+    rows, names = np.array([made.channel.matrix[secret] for made in found]), [name for name, _ in cases]
+
+    def draw(*panels: Axes) -> None:
+        draw_panels(panels, GRID, rows, names, [secret] * 3)
+
+    return drawn(None, height_of_panels(GRID, 3), draw, count=3)
 
 
 def attack() -> Figure:
@@ -100,6 +105,11 @@ def policy() -> Figure:
     put_legend(figure)
     draw_hull(right, hulls[0].vertices, hulls[1].vertices, city.unit)
     return figure
+
+
+def headline(figure: Figure, text: str) -> None:
+    """Put a headline above a figure, aligned to the left."""
+    figure.suptitle(text, x=0.005, ha="left", size=11.0, weight="bold")
 
 
 def dithering() -> Figure:

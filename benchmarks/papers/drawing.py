@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Literal
 
 from matplotlib.axes import Axes
@@ -9,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from mechdesign.model._words import short
-from mechdesign.report._style import headline, new_figure
+from mechdesign.report._style import new_figure
 
-__all__ = ["COLOURS", "DASHES", "MARKERS", "finish", "label", "line", "logarithmic", "panels"]
+__all__ = ["COLOURS", "DASHES", "MARKERS", "finish", "headline", "label", "line", "logarithmic", "panels"]
 
 # Okabe and Ito's palette, alternately dark and light, so that successive lines also differ in grey.
 COLOURS = ("#0072B2", "#E69F00", "#000000", "#56B4E9", "#D55E00", "#009E73", "#CC79A7")
@@ -63,3 +64,9 @@ def finish(figure: Figure, text: str, *, legend: Axes | None = None, columns: in
         figure.legend(*legend.get_legend_handles_labels(), loc="outside lower center", ncols=columns, fontsize=8.5)
     headline(figure, text)
     return figure
+
+
+def headline(figure: Figure, text: str) -> None:
+    """Put a headline above the whole figure, aligned to the left; a character is about 0.0875 inches wide."""
+    filled = textwrap.fill(text, max(20, int((figure.get_figwidth() - 0.2) / 0.0875)))
+    figure.suptitle(filled, x=0.005, ha="left", size=11.0, weight="bold", linespacing=1.25)

@@ -40,7 +40,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 import mechdesign as md
 from mechdesign.errors import SolverError
 from mechdesign.model._problem import largest_distortion
-from mechdesign.report._style import ACCENT, INK, headline, in_report_style, new_figure
+from mechdesign.report._style import ACCENT, INK, new_figure, report_style
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -58,7 +58,7 @@ def measure_size(grid: str, cost: str, kind: str, symmetry: bool) -> Facts:
     return {**facts.provenance, "gap": facts.relative_gap, "cells": asked.prior.size}
 
 
-@in_report_style
+@report_style()
 def growth(rows: list[Facts], title: str) -> Figure:
     """Draw time per iteration, total time and peak memory against the number of cells, with the theoretical slopes."""
     figure = new_figure(9.0, 3.6)
@@ -84,7 +84,7 @@ def growth(rows: list[Facts], title: str) -> Figure:
             axis.set_minor_formatter(NullFormatter())
         panel.grid(axis="y")
         panel.legend(fontsize=8)
-    headline(figure, title)
+    figure.suptitle(title, x=0.005, ha="left", size=11.0, weight="bold")
     return figure
 
 

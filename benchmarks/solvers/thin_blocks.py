@@ -31,7 +31,7 @@ from scipy.sparse import csgraph
 from scipy.spatial import Delaunay
 
 import mechdesign as md
-from mechdesign.report._style import in_report_style
+from mechdesign.report._style import report_style
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -143,7 +143,7 @@ def series(records: list[Facts]) -> dict[tuple[str, str], list[Facts]]:
     return found
 
 
-@in_report_style
+@report_style()
 def growth(records: list[Facts]) -> Figure:
     """Draw processor time and peak memory against the number of places, with exponents."""
     figure, axes = panels(2)

@@ -162,7 +162,8 @@ def make_folder(path: str | os.PathLike[str], *, private: bool = False) -> None:
 def replace_files(folder: Path, files: Mapping[str, bytes], last: str, remove: Iterable[str] = ()) -> None:
     """Write `files` into `folder`, with file `last` at the end, and remove the files in `remove`.
 
-    After an error or Ctrl-C a new folder is removed again, and old files are restored if the file system allows it.
+    After an error, or Ctrl-C before the last file is in place, a new folder is removed again, and old files are
+    restored if the file system allows it.
 
     Args:
         folder: The folder; it is created if necessary.
@@ -219,7 +220,7 @@ def _writing(temporary: Iterable[Path]) -> Iterator[None]:
 
 
 def _exchange(folder: Path, order: list[str], gone: list[str]) -> bool:
-    """Rename the temporary files; after any error or interrupt, restore the old files.
+    """Rename the temporary files; after an error, or an interrupt before the last file, restore the old files.
 
     Return whether the folder could be synchronised.
     """
@@ -241,9 +242,11 @@ def _exchange(folder: Path, order: list[str], gone: list[str]) -> bool:
         touched.append(order[-1])
         os.replace(folder / _partial(order[-1]), folder / order[-1])
         return _synchronise(folder) and whole
-    except BaseException:
-        for name in reversed(touched):
-            _put_back(folder, name, name in kept)
+    except BaseException as error:
+        # An interrupt, unlike an error, keeps a set whose last file is in place.
+        if isinstance(error, Exception) or (folder / _partial(order[-1])).exists():
+            for name in reversed(touched):
+                _put_back(folder, name, name in kept)
         raise
     finally:
         for name in kept:

@@ -106,7 +106,6 @@ def _greeting(token: str) -> bytes:
 
 
 Key = TypeVar("Key", bound=Hashable)
-_MISSING = object()
 
 
 class _Lock:
@@ -193,12 +192,6 @@ class SharedSettings(Generic[Key]):
                         before, ours = self._before.pop(key), self._set.pop(key)
                         if found[key] == ours:
                             found[key] = before
-
-    def before(self, key: Key) -> Any:
-        """Return the value that a setting has when nobody uses it."""
-        with self._lock:
-            known = self._before.get(key, _MISSING)
-            return self._settings()[key] if known is _MISSING else known
 
 
 _FILTERS = _Lock()

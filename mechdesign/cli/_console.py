@@ -227,7 +227,7 @@ def load_pictures(module: str) -> None:
 def say_private(problem: Problem, origin: Origin | None) -> None:
     """Show notes on private data in the files of a design, and on bundles without the prior."""
     from mechdesign.report._private import COUNTED, HAND_ON, WRITTEN, private
-    from mechdesign.synthesis._without_prior import find_obstacle
+    from mechdesign.synthesis._result import find_obstacle
 
     # Users who wrote counts into the specification know that its copy in the files contains them.
     for sentence in (said := [each for each in private(problem, origin) if each != WRITTEN]):

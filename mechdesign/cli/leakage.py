@@ -45,7 +45,10 @@ _FILE = click.Path(path_type=Path)
     help="File of budgets written by `mechdesign budget`, instead of --epsilon.",
 )  # fmt: skip
 @click.option("--window", "width", metavar="W", type=int, help="Also show the leakage of any W releases.")
-@click.option("-o", "--output", "target", metavar="FILE", type=_FILE, help="Write the table as CSV, with every digit.")
+@click.option(
+    "-o", "--output", "target", metavar="NAME.csv", type=_FILE,
+    help="Write the table as CSV, with every digit, and a page with its figure, NAME.html.",
+)  # fmt: skip
 def leakage(
     chain: Path | None,
     backward: Path | None,
@@ -73,9 +76,13 @@ def leakage(
         epsilon = _EXAMPLE_EPSILON if epsilon is None else epsilon
         steps = _EXAMPLE_STEPS if steps is None else steps
     budgets = _budgets(epsilon, steps, budget_file)
-    check_output(target)
+    # Devices and pipes have no page beside them.
+    page = target.with_suffix(".html") if target is not None and target.suffix == ".csv" else None
+    for file in (target, page):
+        check_output(file)
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage import _recursion as recursion
+    from mechdesign.report._verdicts import judge_leakage
 
     with progress("computing losses"), naming_options({"width": "--window", r"epsilons\[.*": "--epsilon"}):
         if example is not None:
@@ -93,16 +100,20 @@ def leakage(
     if target is not None:
         lines = ([step, *row] for step, row in enumerate(rows))
         write_output(target, [csv_text([["step", *columns], *lines]).encode()])
+    if page is not None:
+        from mechdesign.report._leakage_page import html
+
+        write_output(page, [html(columns, facts, before, after).encode()])
     releases = [
         {"release": step} | {name: Shown(value, at_most(value)) for name, value in zip(columns, row, strict=True)}
         for step, row in enumerate(rows)
     ]
-    said = f"None of these releases leaks more than {at_most(facts['largest_of_one_release'])} nats."
+    said = str(judge_leakage(facts["largest_of_one_release"]))
     shown = {
         name: Shown(value, at_most(value) if math.isfinite(value) else "no bound") for name, value in facts.items()
     }
     following = [] if example is None else _next(example)
-    return Found(said, shown | {"file": target, "releases": releases, "next": following})
+    return Found(said, shown | {"file": target, "page": page, "releases": releases, "next": following})
 
 
 def _facts(

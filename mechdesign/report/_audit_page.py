@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
 from mechdesign.measures._audit import Audit, PairLoss
 from mechdesign.model._words import clip, format_bound, recognise_measure, short
 from mechdesign.report import _maps as maps
-from mechdesign.report._distance_figure import draw_epsilons
+from mechdesign.report._distance_figure import HEIGHT, draw_epsilons
 from mechdesign.report._page import Picture, Prose, Row, Section, Table, members_table, page
-from mechdesign.report._style import ACCENT, WIDTH, new_figure, report_style
+from mechdesign.report._style import ACCENT, drawn, report_style
 from mechdesign.report._verdicts import (
     describe_pair,
     describe_rows,
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PAIRS = 5
+# Spread of ε, relative to the largest, below which rounded numbers at a scale would be equal.
+_LEAST_SPREAD = 0.01
 
 _ATTACKS = {
     "optimal": "knows the prior; best single guess",
@@ -64,32 +66,32 @@ def html(found: Audit, stated: object = None, title: str = "", optimum: bool = T
 def pairs_figure(found: Audit, pairs: Sequence[PairLoss], stated: object = None) -> Figure:
     """Return the figure of the worst pairs of secrets as lines on a map; colours show the ε that each secret needs.
 
-    Colours begin at the `stated` ε, or else at the least ε of a secret. If no finite ε holds, colours show the number
-    of other secrets that an answer can rule out. Raises `InputError` if the secrets have no places in the plane, or if
-    all rows are equal.
+    Colours begin at the `stated` ε, or else at the least ε of a secret, but at 0 if all are almost equal. If no
+    finite ε holds, colours show the number of other secrets that an answer can rule out.
     """
-    secrets = found.secrets
-    if secrets is None or not maps.is_map(secrets) or not pairs:
-        raise InputError("found", "cannot be drawn", bound="an audit of secrets in the plane with different rows")
-    broken = pairs[0].epsilon == math.inf
+    return drawn(None, maps.height_with_scale(found.secrets), _draw_pairs, found, pairs, stated)
+
+
+def _draw_pairs(axes: Axes, found: Audit, pairs: Sequence[PairLoss], stated: object) -> None:
+    secrets, broken = found.secrets, pairs[0].epsilon == math.inf
+    assert secrets is not None
     values = found.ruled_out.astype(np.float64) if broken else found.exposure
     # Secrets at distance 0 with different rows need an infinite ε, which no scale shows.
     told = ~np.isfinite(values)
     values = np.where(told, values[~told].max(initial=0.0), values)
     least = float(values.min()) if stated is None else min(float(exact(stated)), float(values.min()))
-    norm = maps.find_norm(values, 0.0 if broken else least)
+    if broken or values.max() - least < _LEAST_SPREAD * values.max():
+        least = 0.0
     label = "other secrets that an answer may rule out" if broken else "largest ε of the secret's pairs"
-    made = maps.map_figure(secrets, values, label, norm)
-    axes = made.axes[0]
+    maps.draw_numbers(axes, secrets, values, label, norm=maps.find_norm(values, least))
     lines = [secrets.points[list(pair.pair)] for pair in pairs]
     for colour, width in (("white", 3.2), (ACCENT, 1.6)):
         axes.add_collection(LineCollection(lines, color=colour, linewidth=width, zorder=6))
     for secret in sorted({secret for pair in pairs for secret in pair.pair}):
         x, y = secrets.points[secret].tolist()
         box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1}
-        label = clip(name_secret(found, secret), 12)
-        axes.text(x, y, label, ha="center", va="center", fontsize=7.5, zorder=8, bbox=box)
-    return made
+        name = clip(name_secret(found, secret), 12)
+        axes.text(x, y, name, ha="center", va="center", fontsize=8.0, zorder=8, bbox=box)
 
 
 def _pictures(found: Audit, pairs: Sequence[PairLoss], stated: object) -> Iterator[Picture]:
@@ -105,8 +107,7 @@ def _pictures(found: Audit, pairs: Sequence[PairLoss], stated: object) -> Iterat
         losses = [each for each in found.epsilon_by_distance() if each.pairs]
         heads = (f"distance{maps.in_unit(measured.unit)}", "ordered pairs", "least ε in nats, rounded up")
         rows = [(short(each.radius, 6), str(each.pairs), _write_bound(each.epsilon)) for each in losses]
-        made = new_figure(WIDTH, 2.8)
-        draw_epsilons(made.subplots(), {"": losses}, measured.unit)
+        made = drawn(None, HEIGHT, draw_epsilons, {"": losses}, measured.unit)
         said = "Each ε is for all pairs up to a distance; it is not per unit of distance."
         yield Picture("by-distance", "Least ε by distance", said, made, Table(rows, heads))
 

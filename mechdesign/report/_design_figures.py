@@ -20,13 +20,11 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, cost_measure
 from mechdesign.model._words import clip, format_bound, percent, short
 from mechdesign.report import _maps as maps
-from mechdesign.report._style import ACCENT, INK, MUTED, RULE, WIDTH, drawing, figure_of, in_report_style, new_figure
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE, drawn
 from mechdesign.synthesis._result import Design
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from mechdesign.certify._certificate import Certificate
 
 _MOST_PANELS = 6
 # Height of a line of the figure of costs, in inches, and largest number of characters of its text.
@@ -34,11 +32,12 @@ _LINE, _CHARACTERS = 0.38, 62
 
 
 @in_own_arithmetic
-def prior(design: Design) -> Figure:
+def prior(design: Design, axes: Axes | None = None) -> Figure:
     """Show the prior of the secrets, on a map or as bars; secrets of probability 0 are hatched or hollow.
 
     Args:
         design: A design.
+        axes: Axes of another figure to draw on; by default those of a new figure.
 
     Returns:
         The figure.
@@ -50,19 +49,25 @@ def prior(design: Design) -> Figure:
         'prior probability'
     """
     require_kind(design, Design, "design", "a Design")
-    return in_report_style(prior_figure)(design.problem)
+    secrets, numbers = design.problem.secrets, design.problem.prior
+    height = maps.height_with_scale(secrets)
+    return drawn(axes, height, maps.draw_numbers, secrets, numbers, "prior probability", percent)
 
 
 @in_own_arithmetic
-def answers(design: Design, count: int = _MOST_PANELS) -> Figure:
+def answers(design: Design, count: int = _MOST_PANELS, axes: Axes | Sequence[Axes] | None = None) -> Figure:
     """Show the probability of each answer for the most likely secrets, on one scale.
 
     Args:
         design: A design.
-        count: Maximal number of secrets shown, at least 1.
+        count: Maximal number of secrets shown, at least 1; secrets of probability 0 are not shown.
+        axes: Axes of another figure to draw on, one for each secret; by default those of a new figure.
 
     Returns:
         The figure, with one panel for each secret.
+
+    Raises:
+        InputError: If there is not one of the axes for each secret.
 
     Example:
         >>> import mechdesign as md
@@ -71,16 +76,29 @@ def answers(design: Design, count: int = _MOST_PANELS) -> Figure:
         1
     """
     require_kind(design, Design, "design", "a Design")
-    count = as_integer(count, "count", 1)
-    return in_report_style(answers_figure)(design.problem, design.channel.matrix, count)
+    problem = design.problem
+    chosen = most_likely(problem.prior, as_integer(count, "count", 1)).tolist()
+    titles = [f"{name_of(problem.secrets, index)}, prior {percent(problem.prior[index])}" for index in chosen]
+    marks = [_own_place(problem, index) for index in chosen]
+
+    def draw(*panels: Axes) -> None:
+        maps.draw_panels(panels, problem.observables, design.channel.matrix[chosen], titles, marks)
+        for index, panel, mark in zip(chosen, panels, marks, strict=True):
+            if mark is None and (place := _place_elsewhere(problem, index)) is not None:
+                for colour, thickness, size in (("black", 4.0, 9), ("white", 1.8, 8)):
+                    panel.plot(*place, "x", color=colour, markeredgewidth=thickness, markersize=size, zorder=6)
+
+    number, height = len(chosen), maps.height_of_panels(problem.observables, len(chosen))
+    return drawn(axes, height, draw, count=number, shared=not maps.is_map(problem.observables))
 
 
 @in_own_arithmetic
-def errors(design: Design) -> Figure:
+def errors(design: Design, axes: Axes | None = None) -> Figure:
     """Show the expected error of the optimal attack for each secret, on a map or as bars.
 
     Args:
         design: A design.
+        axes: Axes of another figure to draw on; by default those of a new figure.
 
     Returns:
         The figure.
@@ -92,7 +110,9 @@ def errors(design: Design) -> Figure:
         'expected error'
     """
     require_kind(design, Design, "design", "a Design")
-    return in_report_style(error_figure)(design.problem, expected_errors(design.problem, design.channel.matrix))
+    secrets, label = design.problem.secrets, f"expected error{maps.in_unit(attack_measure(design.problem).unit)}"
+    height = maps.height_with_scale(secrets)
+    return drawn(axes, height, maps.draw_numbers, secrets, expected_errors(design), label)
 
 
 @in_own_arithmetic
@@ -110,76 +130,26 @@ def costs(design: Design, axes: Axes | None = None) -> Figure:
         >>> import mechdesign as md
         >>> problem = md.Problem([0.75, 0.25], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
         >>> costs(md.design(problem)).axes[0].get_xlabel()
-        'cost'
+        'cost; hollow: does not meet all requirements'
     """
     require_kind(design, Design, "design", "a Design")
-    problem = design.problem
-    lines = list_costs(problem, design.certificate, baselines(problem))
-    with drawing(axes, height_of_costs(lines)) as drawn:
-        draw_costs(drawn, lines, design.certificate.cost, cost_measure(problem).unit)
-    return figure_of(drawn)
+    return costs_figure(design, baselines(design.problem), axes)
 
 
-def prior_figure(problem: Problem) -> Figure:
-    """Return the figure of a prior."""
-    made = maps.map_figure(problem.secrets, problem.prior, "prior probability", share=True)
-    if not problem.prior.all():
-        maps.zero_key(made, problem.secrets, "prior of exactly 0")
-    return made
+def costs_figure(design: Design, compared: Sequence[Baseline], axes: Axes | None = None) -> Figure:
+    """Return the figure of the cost of a design beside the costs of baselines."""
+    problem, proof = design.problem, design.certificate
+    lines = [Reference("this design", proof.cost), *reference_costs(problem, compared)]
+    if proof.lower_bound > 0:
+        lines.insert(0, Reference("lower bound", proof.lower_bound))
+    lines.sort(key=lambda each: each.cost)
+    return drawn(axes, _LINE * len(lines) + 0.6, draw_costs, lines, proof.cost, cost_measure(problem).unit)
 
 
-def error_figure(problem: Problem, per_secret: Floats) -> Figure:
-    """Return the figure of the expected errors (n,) of the best attack."""
-    return maps.map_figure(problem.secrets, per_secret, f"expected error{maps.in_unit(attack_measure(problem).unit)}")
-
-
-def expected_errors(problem: Problem, matrix: Floats) -> Floats:
+def expected_errors(design: Design) -> Floats:
     """Return the expected error of the best attack for each secret, shape (n,)."""
-    return attack.optimal(matrix, problem.prior, attack_measure(problem).matrix).per_secret
-
-
-def answers_figure(problem: Problem, matrix: Floats, count: int = _MOST_PANELS) -> Figure:
-    """Return the figure of the rows p(·|s) of a channel (n, m) for the `count` most likely secrets."""
-    chosen = most_likely(problem.prior, count).tolist()
-    titles = [f"{name_of(problem.secrets, index)}, prior {percent(problem.prior[index])}" for index in chosen]
-    marks = [_own_place(problem, index) for index in chosen]
-    made = panels_figure(problem.observables, matrix[chosen], titles, "probability of the answer", marks)
-    for index, panel, mark in zip(chosen, made.axes, marks, strict=False):
-        if mark is None and (place := _place_elsewhere(problem, index)) is not None:
-            for colour, thickness, size in (("black", 4.0, 9), ("white", 1.8, 8)):
-                panel.plot(*place, "x", color=colour, markeredgewidth=thickness, markersize=size, zorder=6)
-    return made
-
-
-def panels_figure(
-    domain: Domain | None,
-    rows: Floats,
-    titles: Sequence[str],
-    label: str,
-    marks: Sequence[int | None] | None = None,
-) -> Figure:
-    """Return a figure with a map, or bars, for each row (k, m), on one scale."""
-    number, norm = len(rows), maps.find_norm(rows)
-    columns = min(2, number)
-    lines = -(-number // columns)
-    mapped = maps.is_map(domain)
-    width = WIDTH / columns - 0.25
-    height = maps.height_of(domain, width) + (0.3 if mapped else 0.6)
-    made = new_figure(WIDTH, lines * height + 0.85)
-    axes = list(made.subplots(lines, columns, squeeze=False, sharex=not mapped, sharey=not mapped).flat)
-    for panel, row, title, mark in zip(axes, rows, titles, marks or [None] * number, strict=False):
-        maps.draw_map(panel, domain, row, norm, mark=mark, ticks=False)
-        panel.set_title(title)
-        panel.label_outer()
-    for panel in axes[number:]:
-        panel.remove()
-    if mapped:
-        maps.draw_scale(made, axes[:number], norm, label, share=True)
-    else:
-        made.supylabel(label, fontsize=8.5)
-    if not rows.all():
-        maps.zero_key(made, domain, "never answered")
-    return made
+    problem = design.problem
+    return attack.optimal(design.channel, problem.prior, attack_measure(problem).matrix).per_secret
 
 
 def most_likely(prior: ArrayLike, count: int = _MOST_PANELS) -> Integers:
@@ -221,20 +191,6 @@ def _place_elsewhere(problem: Problem, index: int) -> tuple[float, float] | None
     return tuple(secrets.points[index].tolist()) if alike else None
 
 
-def list_costs(problem: Problem, certificate: Certificate, compared: Sequence[Baseline]) -> list[Reference]:
-    """Return the certified cost, its lower bound and the costs of baselines, the least first."""
-    found = list(reference_costs(problem, compared))
-    found.insert(0, Reference("this design", certificate.cost))
-    if certificate.lower_bound > 0:
-        found.insert(0, Reference("lower bound", certificate.lower_bound))
-    return sorted(found, key=lambda each: each.cost)
-
-
-def height_of_costs(lines: Sequence[Reference]) -> float:
-    """Return the height of the figure of costs, in inches."""
-    return _LINE * len(lines) + 0.6
-
-
 def draw_costs(axes: Axes, lines: Sequence[Reference], cost: float, unit: str = "") -> None:
     """Draw a dot for each cost, below its name; mechanisms that do not meet all requirements are hollow."""
     largest = max(each.cost for each in lines) or 1.0
@@ -245,7 +201,8 @@ def draw_costs(axes: Axes, lines: Sequence[Reference], cost: float, unit: str = 
         filled = colour if each.meets else "white"
         axes.plot(each.cost, line, "o", markersize=6, color=colour, markerfacecolor=filled, zorder=3, clip_on=False)
         number = format_bound(each.cost, up=each.cost == cost, digits=5) if ours else short(each.cost, 4)
-        text = clip(f"{each.name}: {number} {unit}".rstrip(), _CHARACTERS)
+        paid = f": {number} {unit}".rstrip()
+        text = clip(each.name, _CHARACTERS - len(paid)) + paid
         weight = "bold" if each.name == "this design" else "normal"
         axes.text(0, line + 0.2, text, va="bottom", fontsize=8.0, color=ACCENT if ours else INK, weight=weight)
     axes.set_yticks([])
@@ -259,29 +216,6 @@ def draw_costs(axes: Axes, lines: Sequence[Reference], cost: float, unit: str = 
         + (f" ({unit})" if unit else "")
         + ("" if all(e.meets for e in lines) else "; hollow: does not meet all requirements")
     )
-
-
-def prior_finding(prior: ArrayLike) -> str:
-    """Return a sentence on the number of secrets with half of the prior, and the number of secrets that never occur."""
-    probabilities = np.asarray(prior, dtype=np.float64)
-    n = len(probabilities)
-    half = int(np.searchsorted(np.cumsum(np.sort(probabilities)[::-1]), 0.5 - 1e-12)) + 1
-    finding = f"Half of the prior is on {half} of {n} secrets" if n > 1 else "There is one secret only"
-    impossible = int((probabilities == 0).sum())
-    return finding + (f"; {impossible} never occur{'s' * (impossible == 1)}." if impossible else ".")
-
-
-def answers_finding(rows: ArrayLike) -> str:
-    """Return a sentence on the number of observables over which the rows (k, m) of the likeliest secrets spread.
-
-    A row counts as many observables as a fair draw of the same entropy has.
-    """
-    shown = np.asarray(rows, dtype=np.float64)
-    logarithms = np.log(shown, out=np.zeros_like(shown), where=shown > 0)
-    spread = np.exp(-(shown * logarithms).sum(axis=1))
-    low, high = short(float(spread.min()), 2), short(float(spread.max()), 2)
-    over = low if low == high else f"{low} to {high}"
-    return f"Answers for the likeliest secrets spread over {over} of {shown.shape[1]} observables."
 
 
 def error_finding(per_secret: ArrayLike, prior: ArrayLike, unit: str = "") -> str:

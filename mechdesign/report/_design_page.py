@@ -11,16 +11,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from markupsafe import Markup
 
-from mechdesign.base._arrays import Floats
-from mechdesign.base._errors import InputError
 from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._dithering import EUCLIDEAN, Dithered
 from mechdesign.graphs._builders import edge_array
 from mechdesign.measures._baselines import Baseline, baselines
 from mechdesign.model._channel import Channel
 from mechdesign.model._components import label_tied_secrets
 from mechdesign.model._disclosure import describe_disclosure
-from mechdesign.model._origin import STANDS_IN, Origin
+from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
 from mechdesign.model._words import Measure, Words, format_bound, percent, plain, power, short
@@ -32,8 +29,9 @@ from mechdesign.report._maps import in_unit
 from mechdesign.report._page import Code, Picture, Prose, Row, Section, Strong, Table, first_rows, members_table, page
 from mechdesign.report._private import private
 from mechdesign.report._proved import list_unproved
-from mechdesign.report._style import WIDTH, new_figure, report_style
+from mechdesign.report._style import drawn, report_style
 from mechdesign.report._verdicts import judge_design, limit_design, write_achieved
+from mechdesign.synthesis._result import Design
 
 # Facts of the provenance that a reader can use; `mechdesign inspect` shows all.
 _SHOWN = (
@@ -42,27 +40,26 @@ _SHOWN = (
 
 
 @report_style()
-def html(problem: Problem, channel: Channel, certificate: Certificate, origin: Origin | None = None) -> str:
-    """Return the page on a channel; `origin` describes the source of the problem's data.
-
-    Raises `InputError` if the channel or the certificate belongs to another problem.
-    """
-    _check(problem, channel, certificate)
-    warnings = describe_disclosure(problem, certificate.revealed)
-    notes = [f"{each}." for each in _on_prior(problem, origin)]
+def html(design: Design) -> str:
+    """Return the page of a design."""
+    problem, certificate, origin = design.problem, design.certificate, design.origin
+    # A uniform prior may stand in place of a private one.
+    stands_in = origin is not None and origin.has_substitute_prior
+    notes = [] if stands_in else [f"{each}." for each in private(problem, origin)]
     title = problem.title if problem.title.strip() else "Privacy mechanism"
     sections = [
         Section("Requirements", [*_requirements(problem, certificate)]),
-        Section("Cost", [*_costs(problem, channel, certificate, _stands_in(origin))]),
+        Section("Cost", [*_costs(design, stands_in)]),
         Section("What this does not promise", [Prose([*limit_design(problem, certificate)], "list")]),
         *_coordinates(problem, certificate),
-        *_adversaries(problem, channel),
+        *_adversaries(design),
         *_policy_graph(problem, certificate),
-        Section("Answers, and what they let an adversary guess", [*_maps(problem, channel.matrix)]),
+        Section("Answers, and what they let an adversary guess", [*_maps(design)]),
         Section("Stated, and not proved", [*_stated(problem, origin)]),
-        Section("Provenance", [Table([*_provenance(channel, certificate)])]),
+        Section("Provenance", [Table([*_provenance(design.channel, certificate)])]),
         Section("Verify and sample", [*_commands(problem)]),
     ]
+    warnings = describe_disclosure(problem, certificate.revealed)
     return page(title, judge_design(problem, certificate, origin), sections, warnings, notes)
 
 
@@ -100,9 +97,8 @@ def _judge(problem: Problem, place: int, holds: bool) -> str:
     return "holds" if holds else Strong("does not hold")
 
 
-def _costs(
-    problem: Problem, channel: Channel, certificate: Certificate, stands_in: bool
-) -> Iterator[Prose | Table | Picture]:
+def _costs(design: Design, stands_in: bool) -> Iterator[Prose | Table | Picture]:
+    problem, certificate = design.problem, design.certificate
     compared, measured = baselines(problem), cost_measure(problem)
     uniform = " under a uniform prior" if stands_in else ""
     rows = [
@@ -113,13 +109,9 @@ def _costs(
     ]
     if certificate.forbidden:
         rows.append(("Forbidden pairs of secret and answer", f"{certificate.forbidden} of {problem.cost.size}"))
-    lines = figures.list_costs(problem, certificate, compared)
-    made = new_figure(WIDTH, figures.height_of_costs(lines))
-    figures.draw_costs(made.subplots(), lines, certificate.cost, measured.unit)
-    heads = ("Mechanism", "Tight ε", "Cost", "Adversary’s error")
     yield Picture(
-        "cost", "Cost beside that of other mechanisms with the same answers", _meaning(compared), made,
-        Table(side_by_side(problem, channel, certificate, compared), heads),
+        "cost", "Cost beside that of other mechanisms with the same answers", _meaning(compared),
+        figures.costs_figure(design, compared), side_by_side(design, compared),
     )  # fmt: skip
     yield Table(rows)
     if stands_in:
@@ -135,108 +127,49 @@ def _costs(
     ])  # fmt: skip
 
 
+_MEANINGS = {
+    "exponential": (
+        "The exponential mechanism draws answer o for secret s with probability proportional to exp(−λ E(s, o)). Here "
+        "E(s, o) is the bound that the requirements imply on the logarithm of the odds. The factor λ is the largest "
+        "that meets all requirements."
+    ),
+    "planar": "Planar Laplace noise is added to the place, and the nearest possible answer is released.",
+    "coordinates": "Noise on the coordinates is not a channel between anchors, so it may cost less than the bound.",
+    "remapped": "Remapping replaces each output by the answer with the least expected cost given this output.",
+}
+
+
 def _meaning(compared: Sequence[Baseline]) -> str:
     """Return sentences that explain the given baselines."""
     names = " ".join(item.name for item in compared)
-    sentences = (
-        (
-            "exponential",
-            "The exponential mechanism draws answer o for secret s with probability proportional to exp(−λ E(s, o)). "
-            "Here E(s, o) is the bound that the requirements imply on the logarithm of the odds. "
-            "The factor λ is the largest that meets all requirements.",
-        ),
-        ("planar", "Planar Laplace noise is added to the place, and the nearest possible answer is released."),
-        (
-            "coordinates",
-            "Noise on the coordinates is not a channel between anchors, so it may cost less than the bound.",
-        ),
-        ("remapped", "Remapping replaces each output by the answer with the least expected cost given this output."),
-    )
-    meanings = [said for word, said in sentences if word in names]
+    meanings = [said for word, said in _MEANINGS.items() if word in names]
     return " ".join(meanings) or "The costs of an answer independent of the secret, and of the true answer."
 
 
 def _coordinates(problem: Problem, certificate: Certificate) -> Iterator[Section]:
     """Yield a section on real coordinates for each requirement on continuous privacy."""
-    checked = certificate.requirements
     said = (
         "The secrets are the corners of a grid, and every point between them is also a secret: dithering draws one of "
         "the four corners around it, closer ones with a larger probability, and draws the answer for this corner. The "
         "certificate holds for any two points, however close. Points outside the grid are first moved to its border."
     )
+    unit = f" {problem.secrets.unit}".rstrip() if problem.secrets is not None else ""
     for place, claim in problem.point_bounds.items():
-        own = problem.places[place]
-        beside = [
-            found.realised
-            for found, at in zip(checked, problem.places, strict=True)
-            if at == own and found.number == "factor"
-        ]
-        unit = problem.secrets.unit if problem.secrets is not None else ""
-        rows = list(_rows(claim, checked[place].realised, max(beside, default=1.0), unit))
-        yield Section("Real coordinates", [Prose([said]), Table(rows)])
+        near, apart = 0.001 / float(claim.epsilon), [short(float(step)) for step in (claim.step_x, claim.step_y)]
+        odds = short(math.exp(certificate.requirements[place].realised * near), 6)
+        close = f"Two points {short(near, 2)}{unit} apart: the odds between them change by a factor of at most"
+        anchors = f"{claim.columns} × {claim.rows}, {' × '.join(apart)}{unit} apart"
+        yield Section("Real coordinates", [Prose([said]), Table([("Anchors", anchors), (close, odds)])])
 
 
-def _rows(claim: Dithered, tight: float, snapped: float, unit: str) -> Iterator[tuple[str, str]]:
-    behind = f" {unit}" if unit else ""
-    epsilon, steps = float(claim.epsilon), (float(claim.step_x), float(claim.step_y))
-    apart = f"{short(steps[0])} × {short(steps[1])}{behind}"
-    yield "Anchors", f"{claim.columns} × {claim.rows}, {apart} apart"
-    near = 0.001 / epsilon
-    yield (
-        f"Two points {short(near, 2)}{behind} apart: the odds between them change by a factor of at most",
-        short(math.exp(tight * near), 6),
-    )
-    if math.isfinite(snapped):
-        yield (
-            "The same two points on two sides of a border, each moved to its nearest anchor (snapping): up to",
-            short(snapped, 4),
-        )
-        if snapped > 1:
-            ratio = math.log(snapped) / (epsilon * near)
-            yield "At this distance, snapping would leak as much as an ε of", f"{short(ratio * epsilon, 3)}"
-    if claim.norm == EUCLIDEAN:
-        yield "Planar Laplace noise with this ε moves a point, on average, by", f"{short(2 / epsilon, 4)}{behind}"
-
-
-def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None:
-    if channel.numerators.shape != problem.cost.shape:
-        raise InputError(
-            "channel",
-            "belongs to another problem",
-            value=channel.numerators.shape,
-            bound=f"of shape {problem.cost.shape}",
-        )
-    kinds = tuple(claim.kind for claim in problem.claims)
-    found = tuple(checked.kind for checked in certificate.requirements)
-    if kinds != found:
-        raise InputError("certificate", "belongs to another problem", value=found, bound=f"on requirements {kinds}")
-
-
-def _stands_in(origin: Origin | None) -> bool:
-    """Return whether the design contains a uniform prior in place of a private prior."""
-    return origin is not None and origin.has_substitute_prior
-
-
-def _on_prior(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
-    if _stands_in(origin):
-        return (f"The prior is {STANDS_IN}",)
-    return private(problem, origin)
-
-
-def _adversaries(problem: Problem, channel: Channel) -> Iterator[Section]:
-    found = list_adversaries(problem, channel)
-    if found is None:
+def _adversaries(design: Design) -> Iterator[Section]:
+    if not any(floor.prior is not None for floor in design.problem.floors.values()):
         return
-    table, left_out = found
     said = [
-        "Each adversary makes the best guess under their own prior.",
-        "The error expected is that under this prior, which the floors bound.",
-        "The error in truth is that of this guess under the prior of the mechanism.",
-        "The last column is the total variation distance between the two priors.",
+        "Each adversary makes the best guess under their own prior. The error expected is that under this prior, which "
+        "the floors bound. The error in truth is that of this guess under the prior of the mechanism."
     ]
-    if left_out:
-        said.append(f"{left_out} more adversaries have no smaller expected errors.")
-    yield Section("Adversaries", [Prose(said), table])
+    yield Section("Adversaries", [Prose(said), list_adversaries(design)])
 
 
 def _policy_graph(problem: Problem, certificate: Certificate) -> Iterator[Section]:
@@ -258,8 +191,8 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterator[Sectio
     parts: list[Prose | Picture] = [Prose(said)]
     if problem.secrets is not None and policy.can_draw(problem.secrets):
         edges = np.unique(np.concatenate([edge_array(graph) for graph in problem.graphs.values()]), axis=0)
-        made = new_figure(WIDTH, policy.height_of(problem.secrets))
-        policy.draw_graph(made.subplots(), problem.secrets, edges, policy.GraphMarks(exposed=alone.tolist()))
+        marks = policy.GraphMarks(exposed=alone.tolist())
+        made = drawn(None, policy.height_of(problem.secrets), policy.draw_graph, problem.secrets, edges, marks)
         names = problem.secrets.labels
         numbers = first_rows([(names[s], names[t]) for s, t in edges.tolist()], ("Secret", "Secret"))
         caption = f"{len(edges)} edges; each joins two secrets that an answer must not distinguish by more than ε."
@@ -267,34 +200,32 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterator[Sectio
     yield Section("Policy graph", parts)
 
 
-def _maps(problem: Problem, matrix: Floats) -> Iterator[Picture | Markup]:
+def _maps(design: Design) -> Iterator[Picture | Markup]:
+    problem, matrix = design.problem, design.channel.matrix
     prior, secrets, observables = problem.prior, problem.secrets, problem.observables
     likely, measured = figures.most_likely(prior).tolist(), attack_measure(problem)
     heads = [f"{figures.name_of(secrets, index)}" for index in likely]
-    said = f"{figures.answers_finding(matrix[likely])} The secret itself is marked."
+    said = "The probability of each answer. The secret itself is marked."
     yield Picture(
-        "answers", "Answers for the most likely secrets", said, figures.answers_figure(problem, matrix),
+        "answers", "Answers for the most likely secrets", said, figures.answers(design),
         members_table("Answer", observables, dict(zip(heads, matrix[likely], strict=True)), percent),
     )  # fmt: skip
     yield Picture(
-        "prior", "Prior", figures.prior_finding(prior), figures.prior_figure(problem),
+        "prior", "Prior", "The probability of each secret.", figures.prior(design),
         members_table("Secret", secrets, {"Prior": prior}, percent),
     )  # fmt: skip
-    errors = figures.expected_errors(problem, matrix)
+    errors = figures.expected_errors(design)
     finding = figures.error_finding(errors, prior, measured.unit)
     yield Picture(
         "error", f"What the adversary still does not know ({measured.name or 'error as given'})",
-        f"{finding} This attack knows the prior and the mechanism.", figures.error_figure(problem, errors),
+        f"{finding} This attack knows the prior and the mechanism.", figures.errors(design),
         members_table("Secret", secrets, {f"Expected error{in_unit(measured.unit)}": errors}, short),
     )  # fmt: skip
     yield explorer(secrets, observables, matrix, prior)
 
 
 def _stated(problem: Problem, origin: Origin | None) -> Iterator[Prose | Table | Code]:
-    yield Prose([
-        "The requirements, the costs and the bound above are proved in exact arithmetic. The author of this design "
-        "states the following."
-    ])  # fmt: skip
+    yield Prose(["Requirements, costs and their bound are proved. The author of this design states the following."])
     yield Table(list(list_unproved(problem, origin)))
     if origin is not None and origin.specification:
         yield Code(origin.specification, "The specification")

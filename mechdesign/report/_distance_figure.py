@@ -14,12 +14,12 @@ from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.measures._audit import Audit, DistanceLoss
 from mechdesign.report._maps import in_unit
-from mechdesign.report._style import DASHES, INK, MARKERS, MUTED, SERIES, drawing, figure_of
+from mechdesign.report._style import DASHES, INK, MARKERS, MUTED, SERIES, drawn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST, _HEIGHT = 5, 2.8
+_MOST, HEIGHT = 5, 2.8
 # The height of lines without a finite ε, as a share of the panel, and the step between several of them.
 _TOP, _STEP = 0.95, 0.06
 
@@ -56,9 +56,7 @@ def epsilon_by_distance(
         require_kind(found, Audit, f"audits[{name!r}]", "an Audit")
     unit = next((found.secrets.unit for found in audits.values() if found.secrets is not None), "")
     losses = {name: found.epsilon_by_distance(radii) for name, found in audits.items()}
-    with drawing(axes, _HEIGHT) as drawn:
-        draw_epsilons(drawn, losses, unit)
-    return figure_of(drawn)
+    return drawn(axes, HEIGHT, draw_epsilons, losses, unit)
 
 
 def draw_epsilons(axes: Axes, losses: Mapping[str, Sequence[DistanceLoss]], unit: str = "") -> None:

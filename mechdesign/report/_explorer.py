@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from mechdesign.model._domain import Domain
 from mechdesign.model._words import clip
 
-# A page holds at most so many probabilities, of at most 8 characters each.
-_MOST_PROBABILITIES = 300_000
-_LONGEST_NAME = 34
+# A page holds at most so many probabilities, in two bytes each: 65,535 is 1, each power of ten below it is 10,000 less,
+# and 0 is 0. A probability is off by at most 0.012 %; those below a millionth are shown as "at most".
+_MOST_PROBABILITIES, _LONGEST_NAME = 300_000, 34
 # A map is to scale if its height is between these shares of its width.
 _FLATTEST, _HIGHEST = 0.15, 1.5
 _FOLDER = resources.files("mechdesign.report").joinpath("templates")
@@ -30,7 +30,7 @@ POLICY = f"script-src 'sha256-{base64.b64encode(hashlib.sha256(_SCRIPT.encode())
 def explorer(secrets: Domain | None, answers: Domain | None, matrix: ArrayLike, prior: ArrayLike) -> Markup:
     """Return the explorer of a channel (n, m) and a prior (n,) as a figure, or no text if the channel is too large.
 
-    The figure contains probabilities in millionths, rounded up, for all answers that occur. It loads nothing.
+    The figure contains the probabilities of all answers that occur. It loads nothing.
     """
     channel, probabilities = np.asarray(matrix, dtype=np.float64), np.asarray(prior, dtype=np.float64)
     n, m = channel.shape
@@ -38,10 +38,12 @@ def explorer(secrets: Domain | None, answers: Domain | None, matrix: ArrayLike, 
     if n * used.size > _MOST_PROBABILITIES:
         return Markup("")
     same = answers is secrets if secrets is not None else answers is None and n == m
+    shown = channel[:, used]
+    steps = np.where(shown > 0, 65_535 + 10_000 * np.log10(np.maximum(shown, 3e-7)), 0).round().astype("<u2")
     data = {
         "prior": [float(f"{value:.6g}") for value in probabilities],
         "used": used.tolist(),
-        "channel": np.ceil(channel[:, used] * 1e6).astype(int).tolist(),
+        "channel": base64.b64encode(steps.tobytes()).decode(),
         "panels": [{**_places(answers, m), "own": same}, {**_places(secrets, n), "own": True}],
     }
     written = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

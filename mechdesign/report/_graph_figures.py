@@ -34,11 +34,10 @@ from mechdesign.report._style import (
     MUTED,
     SERIES,
     WIDTH,
-    drawing,
-    figure_of,
-    in_report_style,
+    drawn,
+    finish,
     new_figure,
-    put_legend,
+    report_style,
 )
 
 if TYPE_CHECKING:
@@ -91,9 +90,7 @@ def graph(domain: Domain, edges: ArrayLike, axes: Axes | None = None) -> Figure:
         pairs = list(edges.edges())
     else:
         pairs = list(from_edges(domain.size, named(edges, "edges")).edges())
-    with drawing(axes, height_of(domain)) as drawn:
-        draw_graph(drawn, domain, pairs)
-    return figure_of(drawn)
+    return drawn(axes, height_of(domain), draw_graph, domain, pairs)
 
 
 def can_draw(domain: Domain | None) -> bool:
@@ -212,7 +209,7 @@ def _corners(vertices: ArrayLike) -> Floats:
 FACTS, EDGES, PICTURE = "policy.json", "policy-edges.csv", "policy.svg"
 
 
-@in_report_style
+@report_style()
 def overview_figure(domain: Domain, found: Overview) -> Figure:
     """Return the figure of a policy graph on the map of its secrets, beside its hull."""
     shape = found.geometry
@@ -227,8 +224,8 @@ def overview_figure(domain: Domain, found: Overview) -> Figure:
     figure = new_figure(WIDTH + _HULL_SIDE + 0.6, max(height_of(domain), _HULL_SIDE) + 0.9)
     left, right = figure.subplots(1, 2, width_ratios=[WIDTH, _HULL_SIDE])
     draw_graph(left, domain, edge_array(found.graph), marks)
-    put_legend(figure)
     draw_hull(right, shape.body.vertices, None if repaired is None else repaired.hull_after.vertices, domain.unit)
+    finish(figure)
     return figure
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import as_budgets
+from mechdesign.base._arrays import Floats, as_budgets
 from mechdesign.leakage._correlations import Correlation
 from mechdesign.leakage._recursion import backward as backward_leakage
 from mechdesign.leakage._recursion import forward as forward_leakage
@@ -19,14 +19,20 @@ from mechdesign.model._words import short
 from mechdesign.report._style import (
     MARKERS,
     SERIES,
-    drawing,
-    figure_of,
+    drawn,
 )
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _HEIGHT = 3.0
+SERIES_OF_LEAKAGE = {
+    "backward": "backward (BPL)",
+    "forward": "forward (FPL)",
+    "temporal": "temporal (TPL)",
+    "epsilon": "budget ε",
+}
+"""Names of the series of leakage, in the order of their colours."""
 
 
 def leakage(
@@ -48,21 +54,21 @@ def leakage(
         'leakage in nats'
     """
     budgets = as_budgets(epsilons)
-    series = (
-        ("backward (BPL)", backward_leakage(budgets, backward)),
-        ("forward (FPL)", forward_leakage(budgets, forward)),
-        ("temporal (TPL)", temporal(budgets, backward, forward)),
-        ("budget ε", budgets),
-    )
-    with drawing(axes, _HEIGHT) as drawn:
-        draw_series(drawn, series, "release", "leakage in nats")
-    return figure_of(drawn)
+    together = temporal(budgets, backward, forward)
+    values = (backward_leakage(budgets, backward), forward_leakage(budgets, forward), together, budgets)
+    return leakage_figure(dict(zip(SERIES_OF_LEAKAGE, values, strict=True)), axes)
 
 
-def draw_series(axes: Axes, series: Iterable[tuple[str, ArrayLike]], x: str, y: str) -> None:
+def leakage_figure(columns: Mapping[str, Floats], axes: Axes | None = None) -> Figure:
+    """Return the figure of leakages and budgets (T,) by the keys of `SERIES_OF_LEAKAGE`."""
+    series = {said: columns[name] for name, said in SERIES_OF_LEAKAGE.items()}
+    return drawn(axes, _HEIGHT, draw_series, series, "release", "leakage in nats")
+
+
+def draw_series(axes: Axes, series: Mapping[str, Sequence[float] | Floats], x: str, y: str) -> None:
     """Draw named series over releases or steps, from zero; infinite values are left out."""
     top = 0.0
-    for number, (name, values) in enumerate(series):
+    for number, (name, values) in enumerate(series.items()):
         shown = np.asarray(values, dtype=np.float64)
         top = max(top, float(np.max(shown, where=np.isfinite(shown), initial=0.0)))
         # Draw markers at up to 16 values, including the first and the last value.

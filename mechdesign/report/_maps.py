@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 
@@ -21,7 +20,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._names import named
 from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._words import clip, percent, short
-from mechdesign.report._style import ACCENT, INK, MUTED, RULE, WIDTH, new_figure
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE, WIDTH, ZERO
 
 _NARROWEST, _FLATTEST = 1 / 3, 12.0
 """Ratios of width to height between which a map is drawn to scale; beyond them, one side would be hardly visible."""
@@ -77,7 +76,7 @@ def draw_map(
 ) -> None:
     """Draw a number for each member of a domain: as colours of cells or places on a map, or as bars.
 
-    Cells of exactly 0 are hatched, places of 0 are hollow, and bars of 0 are hollow dots.
+    Cells of exactly 0 are hatched, places of 0 are hollow, and bars of 0 are hollow dots; a legend names this symbol.
 
     Args:
         axes: Axes of a figure.
@@ -117,34 +116,62 @@ def draw_map(
         mark_place(axes, domain, mark)
 
 
-def draw_scale(figure: Figure, axes: list[Axes], norm: Normalize, label: str, *, share: bool = False) -> None:
-    """Add a colour bar below the maps; with `share`, its numbers are written in percent."""
+def draw_numbers(
+    axes: Axes,
+    domain: Domain | None,
+    values: Floats,
+    label: str,
+    write: Callable[[float], str] = short,
+    norm: Normalize | None = None,
+) -> None:
+    """Draw a number for each member of a domain, and name the numbers: on a colour bar below a map, or beside bars."""
+    norm = norm or find_norm(values)
+    draw_map(axes, domain, values, norm)
+    _draw_scale([axes], domain, norm, label, write)
+
+
+def draw_panels(
+    panels: Sequence[Axes], domain: Domain | None, rows: Floats, titles: Sequence[str], marks: Sequence[int | None]
+) -> None:
+    """Draw the probabilities (k, m) of the members of a domain on k panels, on one scale."""
+    norm = find_norm(rows)
+    for panel, row, title, mark in zip(panels, rows, titles, marks, strict=True):
+        draw_map(panel, domain, row, norm, mark=mark, ticks=False)
+        panel.set_title(title)
+    _draw_scale(panels, domain, norm, "probability of the answer", percent)
+    for panel in panels:
+        panel.label_outer()
+
+
+def _draw_scale(
+    panels: Sequence[Axes], domain: Domain | None, norm: Normalize, label: str, write: Callable[[float], str]
+) -> None:
+    if not is_map(domain):
+        for panel in panels:
+            panel.set_ylabel(label)
+        return
+    figure = panels[0].figure
     extended = "min" if isinstance(norm, LogNorm) else "neither"
-    bar = figure.colorbar(
-        ScalarMappable(norm, COLOURS), ax=axes, location="bottom", extend=extended, fraction=0.05, pad=0.02, aspect=40
-    )
+    style: dict[str, Any] = {"location": "bottom", "extend": extended, "fraction": 0.05, "pad": 0.02, "aspect": 40}
+    bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=panels, **style)
     bar.outline.set_visible(False)
     bar.set_label(label + (" (log scale)" if isinstance(norm, LogNorm) else ""))
-    bar.formatter = FuncFormatter(lambda value, _: percent(value) if share else short(value))
+    bar.formatter = FuncFormatter(lambda value, _: write(value))
     bar.long_axis.set_minor_formatter(NullFormatter())
     if not isinstance(norm, LogNorm):
         bar.locator = round_ticks(6)
     bar.update_ticks()
 
 
-def map_figure(
-    domain: Domain | None, values: Floats, label: str, norm: Normalize | None = None, *, share: bool = False
-) -> Figure:
-    """Return a figure with one map and its colour bar, or with bars."""
-    norm = norm or find_norm(values)
-    figure = new_figure(WIDTH, height_of(domain, WIDTH - 0.7) + (1.15 if is_map(domain) else 0.5))
-    axes = figure.subplots()
-    draw_map(axes, domain, values, norm)
-    if is_map(domain):
-        draw_scale(figure, [axes], norm, label, share=share)
-    else:
-        axes.set_ylabel(label)
-    return figure
+def height_with_scale(domain: Domain | None) -> float:
+    """Return the height in inches of a figure of numbers."""
+    return height_of(domain, WIDTH - 0.7) + (1.15 if is_map(domain) else 0.5)
+
+
+def height_of_panels(domain: Domain | None, count: int) -> float:
+    """Return the height in inches of a figure with panels, two of them beside each other."""
+    columns, room = min(2, count), 0.3 if is_map(domain) else 0.6
+    return -(-count // columns) * (height_of(domain, WIDTH / columns - 0.25) + room) + 0.85
 
 
 def height_of(domain: Domain | None, width: float) -> float:
@@ -179,7 +206,7 @@ def frame(axes: Axes, domain: Domain, ticks: bool = True) -> None:
     for spine in axes.spines.values():
         spine.set_visible(domain.cells is None)
         spine.set_color(RULE)
-    degrees = degree_ticks(domain, 4) if ticks else ([], [])
+    degrees = _degree_ticks(domain) if ticks else [[], []]
     if degrees is None:
         note = "" if to_scale else ", not to scale"
         axes.set_xlabel(f"x{in_unit(domain.unit)}{note}")
@@ -196,52 +223,33 @@ def frame(axes: Axes, domain: Domain, ticks: bool = True) -> None:
         _ruler(axes, domain.unit, below=not ticks)
 
 
-def degree_ticks(domain: Domain, most: int = 5) -> tuple[list[tuple[float, str]], list[tuple[float, str]]] | None:
-    """Return ticks of longitude and of latitude as pairs: the position in the unit of the domain, and the text.
+def _degree_ticks(domain: Domain) -> list[list[tuple[float, str]]] | None:
+    """Return ticks of longitude and of latitude, as positions in the unit of the domain with their texts.
 
     Returns None for a domain without degrees.
     """
-    degrees = _degrees(domain)
-    if degrees is None:
+    if domain.coordinates is None:
         return None
-    (start_x, per_x), (start_y, per_y) = degrees
-    west, east, south, north = extent(domain)
+    angles, points = domain.coordinates[:, ::-1], domain.points
+    spans, lengths = np.ptp(angles, axis=0), np.ptp(points, axis=0)
+    if not ((spans > 0) & (lengths > 0)).all():
+        return None
+    rates = lengths / spans
+    starts = angles.min(axis=0) - points.min(axis=0) / rates
     sides = []
-    for start, per_degree, low, high, letters in (
-        (start_x, per_x, west, east, "EW"),
-        (start_y, per_y, south, north, "NS"),
-    ):
-        first, last = start + low / per_degree, start + high / per_degree
-        nice = np.asarray(MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(first, last))
+    for start, rate, ends, letters in zip(starts, rates, np.reshape(extent(domain), (2, 2)), ("EW", "NS"), strict=True):
+        first, last = start + ends / rate
+        nice = np.asarray(MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(first, last))
         # Keep ticks at the corners despite rounding.
         slack = 1e-6 * (last - first)
         kept = nice[(nice >= first - slack) & (nice <= last + slack)]
         decimals = max(0, math.ceil(-math.log10(nice[1] - nice[0]) - 1e-9))
         sides.append([
-            ((angle - start) * per_degree, f"{abs(shown):.{decimals}f}°{letters[0] if shown >= 0 else letters[1]}")
+            (float((angle - start) * rate), f"{abs(shown):.{decimals}f}°{letters[0] if shown >= 0 else letters[1]}")
             for angle in kept.tolist()
             for shown in [angle if angle <= 180 else angle - 360]
         ])  # fmt: skip
-    return sides[0], sides[1]
-
-
-def _degrees(domain: Domain) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """Return two pairs, for longitude and latitude: the degrees at 0 km and the km per degree; None without degrees."""
-    if domain.geographic is not None and domain.cells is not None:
-        box = domain.geographic
-        return (
-            (box.west, domain.cells.width / (box.east - box.west)),
-            (box.south, domain.cells.height / (box.north - box.south)),
-        )
-    if domain.coordinates is None:
-        return None
-    spans = np.ptp(domain.coordinates, axis=0)[::-1]
-    lengths = np.ptp(domain.points, axis=0)
-    if not (spans > 0).all() or not (lengths > 0).all():
-        return None
-    starts = domain.coordinates.min(axis=0)[::-1] - domain.points.min(axis=0) * spans / lengths
-    rates = lengths / spans
-    return (float(starts[0]), float(rates[0])), (float(starts[1]), float(rates[1]))
+    return sides
 
 
 def _ruler(axes: Axes, unit: str, below: bool) -> None:
@@ -286,19 +294,13 @@ def mark_place(axes: Axes, domain: Domain, index: int) -> None:
             axes.scatter([x], [y], s=110, facecolor="none", edgecolor=colour, linewidth=thickness, zorder=5)
 
 
-def zero_key(figure: Figure, domain: Domain | None, text: str) -> None:
-    """Explain the symbol for zeros below the figure."""
-    hollow = Line2D([], [], linestyle="", marker="o", markersize=4, markerfacecolor="none", markeredgecolor=MUTED)
-    handle = _hatched() if kind(domain) == "grid" else hollow
-    figure.legend([handle], [text], loc="outside lower left", handlelength=1.4, handleheight=1.0)
-
-
 def _draw_cells(axes: Axes, domain: Domain, values: Floats, norm: Normalize) -> None:
     """Draw cells as the pixels of an image, which readers of SVG enlarge without blurring."""
     cells = domain.cells
     assert cells is not None
     if (values == 0).any():
-        axes.add_patch(_hatched(cells.width, cells.height))
+        style: dict[str, Any] = {"edgecolor": MUTED, "hatch": "//////", "linewidth": 0.4, "zorder": 0}
+        axes.add_patch(Rectangle((0, 0), cells.width, cells.height, facecolor="none", label=ZERO, **style))
     table = np.ma.masked_equal(values, 0).reshape(cells.rows, cells.columns)
     limits = (0.0, cells.width, 0.0, cells.height)
     axes.imshow(table, norm=norm, cmap=COLOURS, origin="lower", extent=limits, interpolation="none", zorder=1)
@@ -308,7 +310,8 @@ def _draw_points(axes: Axes, domain: Domain, values: Floats, norm: Normalize) ->
     # Points of one size are one shape in a file. All together cover about a tenth of the figure, and each is visible.
     size, present = float(np.clip(4000 / len(values), 16, 90)), values != 0
     x, y = domain.points.T
-    axes.scatter(x[~present], y[~present], s=size, facecolor="none", edgecolor=MUTED, linewidth=0.7, zorder=2)
+    hollow: dict[str, Any] = {"facecolor": "none", "edgecolor": MUTED, "linewidth": 0.7, "zorder": 2}
+    axes.scatter(x[~present], y[~present], s=size, label="" if present.all() else ZERO, **hollow)
     # The largest numbers are on top.
     order = np.flatnonzero(present)[np.argsort(values[present], kind="stable")]
     style: dict[str, Any] = {"norm": norm, "cmap": COLOURS, "edgecolor": MUTED, "linewidth": 0.5, "zorder": 3}
@@ -332,7 +335,7 @@ def _draw_bars(axes: Axes, domain: Domain | None, values: Floats, norm: Normaliz
         axes.plot(positions[mark], 0, "^", markersize=7, transform=axes.get_xaxis_transform(), **style)
     # An empty line would break the layout.
     if len(absent := positions[values == 0]):
-        hollow: dict[str, Any] = {"markersize": 3.2, "markerfacecolor": "none", "markeredgecolor": MUTED}
+        hollow: dict[str, Any] = {"markersize": 3.2, "markerfacecolor": "none", "markeredgecolor": MUTED, "label": ZERO}
         axes.plot(absent, np.zeros(len(absent)), "o", markeredgewidth=0.6, clip_on=False, zorder=4, **hollow)
     margin = 0.6 * float(np.max(width))
     axes.set_xlim(positions.min() - margin, positions.max() + margin)
@@ -369,7 +372,3 @@ def bars(domain: Domain | None, size: int) -> tuple[Floats, Floats]:
     gaps = np.diff(np.unique(positions))
     width = max(0.8 * float(gaps.min()), float(np.ptp(positions)) / 250) if gaps.size else 1.0
     return positions, np.full(len(positions), width)
-
-
-def _hatched(width: float = 1.0, height: float = 1.0) -> Patch:
-    return Rectangle((0, 0), width, height, facecolor="none", edgecolor=MUTED, hatch="//////", linewidth=0.4, zorder=0)

@@ -50,7 +50,7 @@ def html(value: object) -> str:
     if isinstance(value, Design):
         from mechdesign.report import _design_page as design_page
 
-        return design_page.html(value.problem, value.channel, value.certificate, value.origin)
+        return design_page.html(value)
     if isinstance(value, ReleasedTrace):
         from mechdesign.report import _trace_page as trace_page
 

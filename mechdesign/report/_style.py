@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import base64
-import functools
 import io
 import os
 import re
-import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 import matplotlib
 import matplotlib.style
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._check import as_path
+from mechdesign.base._check import as_path, require_kind
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._files import write_output
 from mechdesign.base._process import SharedSettings, ignore_warnings
@@ -29,6 +28,9 @@ INK, MUTED, RULE, ACCENT = "#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"
 SERIES = (ACCENT, "#D55E00", "#009E73", "#CC79A7", INK, "#E69F00", "#56B4E9")
 """Colours of series, which are distinguishable with any colour vision; the second one is also that of warnings."""
 MARKERS, DASHES = "os^Dv<>", ("-", "--", "-.", ":")
+
+ZERO = "exactly 0"
+"""Label of the symbol of zeros, which is explained even if it is the only one."""
 
 WIDTH = 4.4
 """Width of a figure in inches: readable on a telephone, in a column of a paper, and beside another figure."""
@@ -65,10 +67,6 @@ _RC: dict[str, object] = {
 }
 # Size of figures in notebooks.
 _SCREEN_DPI, _SIDES = 110, ("width", "height")
-# Mean width of a character of a headline, in inches.
-_HEADLINE_CHARACTER = 0.0875
-
-_P = ParamSpec("_P")
 
 
 @contextmanager
@@ -90,13 +88,6 @@ def reproducible() -> Iterator[None]:
         yield
 
 
-def saving() -> dict[str, Any]:
-    """Return the user's settings of `savefig` as arguments, since other threads may be drawing in our style."""
-    names = ("facecolor", "edgecolor", "orientation", "pad_inches", "transparent")
-    box = {"bbox_inches": _SETTINGS.before("savefig.bbox")}
-    return box | {name: _SETTINGS.before(f"savefig.{name}") for name in names}
-
-
 # Matplotlib's settings belong to the whole process, so threads that draw at the same time must share them.
 _SETTINGS: SharedSettings[str] = SharedSettings(lambda: matplotlib.rcParams)
 
@@ -112,15 +103,7 @@ def _style(known: Mapping[str, Any]) -> Mapping[str, Any]:
         before = matplotlib.rcParams.copy()
         matplotlib.style.use(["default", _RC])
         after = matplotlib.rcParams.copy()
-    changed = {key: value for key, value in dict.items(after) if not _same(value, dict.get(before, key))}
-    return _RC | changed
-
-
-def _same(one: object, other: object) -> bool:
-    try:
-        return bool(one == other)
-    except ValueError:
-        return False
+    return {key: value for key, value in dict.items(after) if value is not dict.get(before, key)} | _RC
 
 
 class NotebookFigure(Figure):
@@ -142,61 +125,63 @@ def new_figure(width: float, height: float) -> Figure:
     )
 
 
-def in_report_style(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
-    """Decorate a function so that its figure has the style of the report and a finished layout, as after saving."""
+def drawn(
+    axes: Axes | Sequence[Axes] | None,
+    height: float,
+    draw: Callable[..., None],
+    *args: object,
+    count: int = 1,
+    shared: bool = False,
+) -> Figure:
+    """Return the figure after `draw(*panels, *args)` on `count` panels.
 
-    @functools.wraps(function)
-    def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> Figure:
-        with report_style():
-            figure = function(*args, **kwargs)
-            _finish(figure)
-        return figure
-
-    return wrapper
-
-
-@contextmanager
-def drawing(axes: Axes | None, height: float) -> Iterator[Axes]:
-    """Yield `axes`, which keep their own style, or else the axes of a new figure in the style of the report."""
-    if axes is not None:
-        yield axes
-        return
-    with report_style():
-        figure = new_figure(WIDTH, height)
-        yield figure.subplots()
-        put_legend(figure)
-        _finish(figure)
-
-
-def figure_of(axes: Axes) -> Figure:
-    """Return the figure that contains axes."""
-    found = axes.get_figure(root=True)
-    assert found is not None
+    The panels are the caller's `axes`, which keep their own style, or else those of a new figure in the style of the
+    report, which share their axes if they are `shared`.
+    """
+    if axes is None:
+        return _draw_anew(height, draw, args, count, shared)
+    panels = np.ravel(np.asarray(axes, dtype=object)).tolist()
+    for panel in panels:
+        require_kind(panel, Axes, "axes", "Matplotlib axes")
+    if len(panels) != count:
+        raise InputError("axes", "are of another number", value=len(panels), bound=f"{count}, one for each panel")
+    draw(*panels, *args)
+    found: Figure = panels[0].get_figure(root=True)
     return found
 
 
-def put_legend(figure: Figure) -> None:
-    """Explain the symbols of a figure below it, if there are several."""
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    if len(labels) > 1:
-        # An edge as faint as many edges would hardly be visible in the legend.
-        legend = figure.legend(handles, labels, loc="outside lower left", ncols=2 if max(map(len, labels)) < 36 else 1)
-        for handle in legend.legend_handles:
-            if handle is not None:
-                handle.set_alpha(1.0)
+def _draw_anew(height: float, draw: Callable[..., None], args: Sequence[object], count: int, shared: bool) -> Figure:
+    columns = min(2, count)
+    with report_style():
+        figure = new_figure(WIDTH, height)
+        panels = figure.subplots(-(-count // columns), columns, squeeze=False, sharex=shared, sharey=shared).ravel()
+        for panel in panels[count:]:
+            panel.remove()
+        draw(*panels[:count], *args)
+        finish(figure)
+    return figure
 
 
-def _finish(figure: Figure) -> None:
-    """Finish the layout, which saving must not repeat with other settings."""
-    figure.draw_without_rendering()
+def finish(figure: Figure) -> None:
+    """Explain the symbols of a new figure, and finish its layout, which saving must not repeat with other settings."""
+    put_legend(figure)
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
     figure.set_layout_engine("none")
 
 
-def headline(figure: Figure, text: str) -> None:
-    """Put a headline above the whole figure, aligned to the left."""
-    characters = max(20, int((figure.get_figwidth() - 0.2) / _HEADLINE_CHARACTER))
-    filled = textwrap.fill(text, characters)
-    figure.suptitle(filled, x=0.005, ha="left", size=11.0, weight="bold", linespacing=1.25)
+def put_legend(figure: Figure) -> None:
+    """Explain the symbols of a figure below it, if there are several, or one for zeros."""
+    found: dict[str, Any] = {}
+    for axes in figure.axes:
+        found |= zip(*reversed(axes.get_legend_handles_labels()), strict=True)
+    if len(found) > 1 or ZERO in found:
+        # An edge as faint as many edges would hardly be visible in the legend.
+        columns = 2 if max(map(len, found)) < 36 else 1
+        legend = figure.legend(found.values(), found.keys(), loc="outside lower left", ncols=columns)
+        for handle in legend.legend_handles:
+            if handle is not None:
+                handle.set_alpha(1.0)
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -219,7 +204,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
         True
     """
     path = as_path(path, "path")
-    _require_figure(figure)
+    require_kind(figure, Figure, "figure", "a Matplotlib figure")
     file = Path(path)
     form = file.suffix.lower().removeprefix(".")
     known = figure.canvas.get_supported_filetypes()
@@ -247,18 +232,12 @@ def figure_bytes(figure: Figure, form: str = "svg") -> bytes:
         >>> figure_bytes(Figure())[:5]
         b'<?xml'
     """
-    _require_figure(figure)
+    require_kind(figure, Figure, "figure", "a Matplotlib figure")
     content = io.BytesIO()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     with reproducible():
-        figure.savefig(content, format=form, dpi=150, metadata=undated, **saving())
+        figure.savefig(content, format=form, dpi=150, metadata=undated)
     return content.getvalue()
-
-
-def _require_figure(figure: object) -> None:
-    # The type is not imported, since Matplotlib is loaded late.
-    if isinstance(figure, type) or not hasattr(figure, "savefig"):
-        raise InputError("figure", "is of another kind", value=type(figure).__name__, bound="a Matplotlib figure")
 
 
 _UNTITLED = dict.fromkeys(("Creator", "Date", "Format", "Type"))

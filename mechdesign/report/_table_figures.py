@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import require_kind
-from mechdesign.base._errors import InputError
 from mechdesign.model._words import clip
 from mechdesign.report._maps import round_ticks
-from mechdesign.report._style import ACCENT, INK, MUTED, SERIES, WIDTH, figure_of, in_report_style, new_figure
+from mechdesign.report._style import ACCENT, INK, MUTED, SERIES, WIDTH, drawn
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease, NamedQuantile, NamedRange
 from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import Release
@@ -31,18 +30,19 @@ _NAMED, _BARS, _POINTS, _PAIRS = 30, 150, 2000, 6
 _STEPS = 400
 
 
-def release(release: Release, axes: Axes | None = None) -> Figure:
+def release(release: Release, axes: Axes | Sequence[Axes] | None = None) -> Figure:
     """Show a release from a table: its clusters, its distribution function, or its answers with their intervals.
 
     Args:
         release: A release from a table.
-        axes: Axes of another figure to draw on; by default those of a new figure. Clusters need a figure of their own.
+        axes: Axes of another figure to draw on; by default those of a new figure. Clusters need one for each pair of
+            their attributes, at most six.
 
     Returns:
         The figure.
 
     Raises:
-        InputError: If `release` is not a release from a table, or if axes are given for clusters.
+        InputError: If `release` is not a release from a table, or if the axes are of another number.
 
     Example:
         >>> from mechdesign.tables import Cumulative, Domain, Policy
@@ -52,22 +52,28 @@ def release(release: Release, axes: Axes | None = None) -> Figure:
         'share of records'
     """
     require_kind(release, Release, "release", "a release from a table")
-    if axes is None:
-        return in_report_style(release_figure)(release)
-    if isinstance(release, ClusteringRelease):
-        raise InputError("axes", "do not hold clusters", bound="left out for a release of clusters")
-    _draw_release(axes, release)
-    return figure_of(axes)
+    return release_figure(release, axes=axes)
 
 
-def release_figure(release: Release, quantiles: Sequence[NamedQuantile] = ()) -> Figure:
+def release_figure(
+    release: Release, quantiles: Sequence[NamedQuantile] = (), axes: Axes | Sequence[Axes] | None = None
+) -> Figure:
     """Return the figure of a release; quantiles are shown on a distribution function."""
     if isinstance(release, ClusteringRelease):
-        return _clusters(release)
-    named = not isinstance(release, CumulativeRelease) and _along(release) is None
-    figure = new_figure(WIDTH, 0.7 + 0.22 * min(len(release), _NAMED) if named else 3.2)
-    _draw_release(figure.subplots(), release, quantiles)
-    return figure
+        return _clusters(release, axes)
+    named = name_lines(release)
+    height = 0.7 + 0.22 * min(len(release), _NAMED) if named else 3.2
+    return drawn(axes, height, _draw_release, release, quantiles)
+
+
+def name_lines(release: Release) -> bool:
+    """Return whether the figure of a release names each answer in a line of its own, and so has no place for many."""
+    return not isinstance(release, CumulativeRelease) and _along(release) is None
+
+
+def describe_shown(which: str, count: int, what: str) -> str:
+    """Return the start of a caption if a figure with named lines shows not all of `count` lines, or else ""."""
+    return f"The {which} {_NAMED} of {count} {what}. " if count > _NAMED else ""
 
 
 def _along(release: Release) -> Floats | None:
@@ -90,30 +96,25 @@ def _draw_release(axes: Axes, release: Release, quantiles: Sequence[NamedQuantil
     if len(release) > _NAMED:
         order = np.argsort(-release.answers, kind="stable")[:_NAMED]
     names = [name_answer(release, index) for index in order.tolist()]
-    draw_counts(axes, names, release.answers[order], release.low[order], release.high[order])
-    axes.set_xlabel(what)
+    draw_counts(axes, names, release.answers[order], release.low[order], release.high[order], what)
 
 
 def ranges_figure(ranges: Sequence[NamedRange]) -> Figure:
     """Return the figure of the number of records in each range, with its interval."""
     chosen = ranges[:_NAMED]
     names = [f"{clip(each.first)} to {clip(each.last)}" for each in chosen]
-    value, low, high = (
-        np.array([getattr(each.estimate, name) for each in chosen]) for name in ("value", "low", "high")
-    )
-    figure = new_figure(WIDTH, 0.7 + 0.22 * len(names))
-    draw_counts(figure.subplots(), names, value, low, high)
-    figure.axes[0].set_xlabel("records")
-    return figure
+    numbers = np.array([(each.estimate.value, each.estimate.low, each.estimate.high) for each in chosen]).T
+    return drawn(None, 0.7 + 0.22 * len(names), draw_counts, names, *numbers, "records")
 
 
-def draw_counts(axes: Axes, names: Sequence[str], values: Floats, low: Floats, high: Floats) -> None:
+def draw_counts(axes: Axes, names: Sequence[str], values: Floats, low: Floats, high: Floats, what: str) -> None:
     """Draw one named answer per line with its interval, the first on top."""
     places = np.arange(len(names))
     axes.hlines(places, low, high, color=ACCENT, linewidth=3.5, alpha=0.35)
     axes.plot(values, places, "o", color=ACCENT, markersize=4.5)
     axes.set_yticks(places, [clip(name, 28) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlabel(what)
     axes.grid(axis="x")
     _plain_numbers(axes)
 
@@ -153,23 +154,22 @@ def _draw_distribution(axes: Axes, release: CumulativeRelease, quantiles: Sequen
     _plain_numbers(axes)
 
 
-def _clusters(release: ClusteringRelease) -> Figure:
+def _clusters(release: ClusteringRelease, axes: Axes | Sequence[Axes] | None) -> Figure:
     """Show centroids over the first pairs of attributes, as dots as large as the clusters."""
     centroids, names = release.centroids, [clip(name, 24) for name in release.attributes]
     sizes = release.answers[np.asarray(release.labels["quantity"]) == "size"]
     found: list[tuple[int, int | None]] = [*itertools.combinations(range(len(names)), 2)]
     pairs = found[:_PAIRS] or [(0, None)]
+
+    def draw(*panels: Axes) -> None:
+        for panel, (first, second) in zip(panels, pairs, strict=True):
+            _draw_dots(panel, centroids[:, first], None if second is None else centroids[:, second], sizes)
+            panel.set_xlabel(names[first])
+            panel.set_ylabel("" if second is None else names[second])
+
     columns = min(len(pairs), 2)
-    rows = -(-len(pairs) // columns)
-    figure = new_figure(WIDTH, (1.2 if len(names) == 1 else WIDTH / columns) * rows + 0.3)
-    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for panel, (first, second) in zip(panels, pairs, strict=False):
-        _draw_dots(panel, centroids[:, first], None if second is None else centroids[:, second], sizes)
-        panel.set_xlabel(names[first])
-        panel.set_ylabel("" if second is None else names[second])
-    for panel in panels[len(pairs) :]:
-        panel.remove()
-    return figure
+    height = (1.2 if len(names) == 1 else WIDTH / columns) * -(-len(pairs) // columns) + 0.3
+    return drawn(axes, height, draw, count=len(pairs))
 
 
 def _draw_dots(axes: Axes, x: Floats, y: Floats | None, sizes: Floats) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,19 +20,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._words import clip
 from mechdesign.report import _maps as maps
 from mechdesign.report._leakage_figures import draw_series
-from mechdesign.report._style import (
-    ACCENT,
-    MUTED,
-    RULE,
-    SERIES,
-    WIDTH,
-    drawing,
-    figure_bytes,
-    figure_of,
-    in_report_style,
-    new_figure,
-    put_legend,
-)
+from mechdesign.report._style import ACCENT, MUTED, RULE, SERIES, WIDTH, drawn, figure_bytes
 from mechdesign.traces._adversary import degrees_of
 from mechdesign.traces._released import ReleasedTrace
 
@@ -41,9 +29,6 @@ if TYPE_CHECKING:
 
 _TRUE, _HEIGHT = SERIES[1], 2.5
 _MOST_NAMES = 30
-
-Series = tuple[str, Sequence[tuple[str, ArrayLike]]]
-"""Label of an axis, and named values for the steps."""
 
 
 @in_own_arithmetic
@@ -77,13 +62,10 @@ def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None, a
         )
     if not len(states):
         raise InputError("released", "is empty", bound="at least one step")
-    with drawing(axes, height_of(domain)) as drawn:
-        draw_trace(drawn, domain, states, true)
-    return figure_of(drawn)
+    return drawn(axes, _height_of(domain), draw_trace, domain, states, true)
 
 
-def height_of(domain: Domain) -> float:
-    """Return the height of the figure of a trace, in inches."""
+def _height_of(domain: Domain) -> float:
     return maps.height_of(domain, WIDTH - 0.7) + 1.1 if maps.is_map(domain) else 3.0
 
 
@@ -169,54 +151,29 @@ def can_draw(found: ReleasedTrace) -> bool:
 
 def trace_figure(found: ReleasedTrace, truth: Integers | None = None) -> Figure:
     """Return the figure of a released trace; with `truth` (steps,), it is for its owner only."""
-    figure = new_figure(WIDTH, height_of(found.domain))
-    draw_trace(figure.subplots(), found.domain, found.outputs, truth, found.places)
-    put_legend(figure)
-    return figure
+    return drawn(None, _height_of(found.domain), draw_trace, found.domain, found.outputs, truth, found.places)
 
 
-def series_figure(label: str, series: Sequence[tuple[str, ArrayLike]]) -> Figure:
+def series_figure(label: str, series: Mapping[str, Sequence[float] | Floats]) -> Figure:
     """Return the figure of named series over the steps of a trace."""
-    figure = new_figure(WIDTH, _HEIGHT)
-    draw_series(figure.subplots(), series, "step", label)
-    put_legend(figure)
-    return figure
-
-
-def list_series(found: ReleasedTrace) -> tuple[Series, Series]:
-    """Return the degrees of protection, and the expected errors of an adversary, over the steps."""
-    stages = [release.stage for release in found.releases]
-    degrees = [stage.degrees[stage.members] for stage in stages]
-    likely = [stage.prior[stage.members] / stage.prior[stage.members].sum() for stage in stages]
-    expected = [float(weights @ of) for weights, of in zip(likely, degrees, strict=True)]
-    least = [int(of.min()) for of in degrees]
-    return (
-        ("degree of protection", (("of the least protected state", least), ("expected", expected))),
-        (
-            f"expected error{maps.in_unit(found.domain.unit)}",
-            (
-                ("from the outputs so far", found.beliefs.expected_error(found.lengths)),
-                ("from the whole trace", found.beliefs.expected_error(found.lengths, "smoothed")),
-            ),
-        ),
-    )
+    return drawn(None, _HEIGHT, draw_series, series, "step", label)
 
 
 def private_files(found: ReleasedTrace, true: Integers) -> dict[str, bytes]:
     """Return the files with the true states (steps,), by name, for the owner of the trace only."""
     apart = np.sqrt(((found.places - found.domain.points[true]) ** 2).sum(axis=1))
     degrees, beliefs = degrees_of(found.releases, true), found.beliefs.mass(true)
-    errors = (
-        ("released from true", apart),
-        ("best guess from the outputs so far", found.beliefs.errors(true, found.lengths)),
-        ("from the whole trace", found.beliefs.errors(true, found.lengths, "smoothed")),
-    )
+    errors = {
+        "released from true": apart,
+        "best guess from the outputs so far": found.beliefs.errors(true, found.lengths),
+        "from the whole trace": found.beliefs.errors(true, found.lengths, "smoothed"),
+    }
     rows: list[Sequence[object]] = [("step", "state", "label", "distance", "degree_of_protection", "belief")]
     for step, state in enumerate(true.tolist()):
         row = (step, state, found.domain.labels[state], float(apart[step]), int(degrees[step]), float(beliefs[step]))
         rows.append(row)
-    over_time = in_report_style(series_figure)(f"distance{maps.in_unit(found.domain.unit)}", errors)
+    over_time = series_figure(f"distance{maps.in_unit(found.domain.unit)}", errors)
     files = {"true.csv": csv_text(rows).encode(), "true-over-time.svg": figure_bytes(over_time)}
     if can_draw(found):
-        files["true-map.svg"] = figure_bytes(in_report_style(trace_figure)(found, true))
+        files["true-map.svg"] = figure_bytes(trace_figure(found, true))
     return files

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
+from mechdesign.base._arrays import Floats
 from mechdesign.certify._exact import as_decimal, exact_text, text_up
 from mechdesign.model._words import short
 from mechdesign.report import _trace_figures as figures
+from mechdesign.report._maps import in_unit, is_map
 from mechdesign.report._page import Picture, Prose, Section, Table, first_rows, page
 from mechdesign.report._style import report_style
 from mechdesign.report._verdicts import judge_trace, limit_trace, write_odds
+from mechdesign.traces._planner import OPTIMAL
 from mechdesign.traces._released import ReleasedTrace, accuracy
 
 # Names of mechanisms in words; other names are shown unchanged.
 _MECHANISMS = {
     "planar-isotropic": "planar noise of equal strength in all directions",
     "planar-laplace": "planar Laplace noise",
-    "optimal": "channels of least cost",
+    OPTIMAL: "channels of least cost",
 }
 # Maximal number of revealed states that are named.
 _NAMED = 5
@@ -42,6 +45,7 @@ def html(found: ReleasedTrace) -> str:
     if told := list_revealed(found):
         rows.append(("States that an answer reveals for certain", told))
     errors = [(row.name, f"{short(row.expected, 4)}{unit}") for row in accuracy(found)]
+    files = "released.csv has the outputs, steps.json the proof of each step, release.json the digests of all files."
     sections = [
         Section("What all steps tell together", [
             Table(rows),
@@ -56,10 +60,7 @@ def html(found: ReleasedTrace) -> str:
             ]),
         ]),
         Section("What this does not promise", [Prose(list(limit_trace(found)), "list")]),
-        Section("Files", [Prose([
-            "released.csv contains the outputs, steps.json the proof of each step, and release.json the digests of all "
-            "files."
-        ])]),
+        Section("Files", [Prose([files])]),
     ]  # fmt: skip
     return page(found.title if found.title.strip() else "Released trace", judge_trace(found), sections)
 
@@ -77,19 +78,30 @@ def list_revealed(found: ReleasedTrace) -> str:
 def _pictures(found: ReleasedTrace) -> Iterator[Picture]:
     if figures.can_draw(found):
         if found.outputs is not None:
-            said = "The released state of each step, spread within its place so that steps do not hide one another."
+            said = "The released state of each step."
+            if is_map(found.domain):
+                said = "The released state of each step, spread within its place so that steps do not hide one another."
             released = [found.domain.labels[state] for state in found.outputs.tolist()]
         else:
             said = "The released places in their order."
             released = [", ".join(map(short, place)) for place in found.places.tolist()]
         numbers = first_rows([(str(step), each) for step, each in enumerate(released)], ("Step", "Released"))
         yield Picture("map", "The released trace", said, figures.trace_figure(found), numbers)
-    meanings = (
-        ("protection", "Degree of protection", "The number of states among which a state is hidden."),
-        ("errors", "Expected error", "The mean distance of the best guess, given the transitions and the outputs."),
-    )
-    for (name, title, said), (label, series) in zip(meanings, figures.list_series(found), strict=True):
-        columns = [values for _, values in series]
-        steps = [(str(step), *map(short, each)) for step, each in enumerate(zip(*columns, strict=True))]
-        numbers = first_rows(steps, ("Step", *(each for each, _ in series)))
-        yield Picture(name, title, said, figures.series_figure(label, series), numbers)
+    stages = [release.stage for release in found.releases]
+    degrees = [stage.degrees[stage.members] for stage in stages]
+    likely = [stage.prior[stage.members] / stage.prior[stage.members].sum() for stage in stages]
+    expected = [float(weights @ of) for weights, of in zip(likely, degrees, strict=True)]
+    protection = {"of the least protected state": [float(of.min()) for of in degrees], "expected": expected}
+    said = "The number of states among which a state is hidden."
+    yield _over_time("protection", "Degree of protection", said, "", protection)
+    names = {"posteriors": "from the outputs so far", "smoothed": "from the whole trace"}
+    errors = {name: found.beliefs.expected_error(found.lengths, kind) for kind, name in names.items()}
+    said = "The mean distance of the best guess, given the transitions and the outputs."
+    yield _over_time("errors", "Expected error", said, in_unit(found.domain.unit), errors)
+
+
+def _over_time(name: str, title: str, said: str, unit: str, series: Mapping[str, Sequence[float] | Floats]) -> Picture:
+    """Return the picture of named series over the steps."""
+    steps = [(str(step), *map(short, each)) for step, each in enumerate(zip(*series.values(), strict=True))]
+    made = figures.series_figure(f"{title.lower()}{unit}", series)
+    return Picture(name, title, said, made, first_rows(steps, ("Step", *series)))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mechdesign.certify._dithering import EUCLIDEAN
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._origin import STANDS_IN
@@ -253,6 +252,16 @@ def judge_table(release: Release) -> Verdict:
     return Verdict(True, f"Released; {spent} was spent: {meaning}.")
 
 
+def judge_leakage(largest: float) -> Verdict:
+    """Return the verdict on repeated releases, of which none has more than the `largest` temporal leakage."""
+    return Verdict(True, f"None of these releases leaks more than {write_nats(largest)} nats.")
+
+
+def write_nats(leakage: float) -> str:
+    """Write a leakage, rounded up."""
+    return _up(leakage) if math.isfinite(leakage) else "no bound"
+
+
 def describe_errors(release: Release) -> str:
     """Return the range of the standard errors of a release, or "" for exact answers."""
     errors = release.standard_errors
@@ -305,18 +314,8 @@ def limit_design(problem: Problem, certificate: Certificate) -> Iterator[str]:
             "close, are as far apart as the two cells."
         )
     if problem.point_bounds:
-        yield _compare_noise(problem)
+        yield "Mechanisms without anchors may cost less."
     yield "Nothing about side channels: when, how often and from which address somebody answers is not hidden."
-
-
-def _compare_noise(problem: Problem) -> str:
-    """Return a sentence on planar Laplace noise, which protects all points without anchors."""
-    unit = problem.secrets.unit if problem.secrets is not None else ""
-    euclidean = [float(claim.epsilon) for claim in problem.point_bounds.values() if claim.norm == EUCLIDEAN]
-    if not euclidean or problem.objective != "expected" or cost_measure(problem).unit != unit:
-        return "Mechanisms without anchors may cost less."
-    noise = short(2 / min(euclidean), 4)
-    return f"Mechanisms without anchors may cost less: planar Laplace noise is off by {noise} {unit}."
 
 
 def limit_audit(found: Audit) -> Iterator[str]:
@@ -351,6 +350,18 @@ def limit_table(release: Release) -> Iterator[str]:
     yield "Budgets of releases under this policy add up; other policies have other neighbours."
     yield "Policy and domain are taken to be public. Time and memory are not hidden."
     yield from described.remarks
+
+
+def limit_leakage() -> Iterator[str]:
+    """Yield sentences on the limits of the leakage of repeated releases."""
+    yield "The unit of privacy is the state at one release, of one person or of one table."
+    yield "δ = 0. Whether the mechanisms keep their budgets is not checked."
+    yield (
+        "An ε per unit of distance, or one that bounds only some pairs of states, is no such budget: use Hamming "
+        "distance, a complete graph, or a radius that covers all pairs."
+    )
+    yield "The matrices are taken as given. Few data miss possible steps, above all those of people not counted."
+    yield "Nothing about correlations between people."
 
 
 def _up(value: float) -> str:

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from mechdesign.base._arrays import Floats
 from mechdesign.model._words import short
 from mechdesign.report._page import Picture, Prose, Section, Table, page
-from mechdesign.report._style import ACCENT, DASHES, MUTED, WIDTH, new_figure, put_legend, report_style
+from mechdesign.report._style import ACCENT, DASHES, SERIES, WIDTH, new_figure, put_legend, report_style
 from mechdesign.report._verdicts import Verdict
 from mechdesign.runs._phases import OURS
 from mechdesign.runs._scores import Results, performance_profile
@@ -40,7 +40,8 @@ def profile_figure(rows: Results) -> Figure:
         within = ratios[np.isfinite(ratios)]
         part = np.arange(within.size + 1) / ratios.size
         x, y = np.concatenate([[1.0], within, [last]]), np.concatenate([part, part[-1:]])
-        colour, width = (ACCENT, 2.2) if name in OURS else (MUTED, 1.1)
+        # Other solvers have the other colours, of which there are not as many as there are solvers.
+        colour, width = (ACCENT, 2.2) if name in OURS else (SERIES[1 + index % (len(SERIES) - 1)], 1.1)
         dashes = DASHES[index % len(DASHES)]
         axes.step(x, 100 * y, where="post", label=name, linestyle=dashes, color=colour, linewidth=width)
     axes.set_xscale("log")

@@ -51,8 +51,8 @@ from mechdesign.runs._records import (
     write_design,
     write_failure,
 )
-from mechdesign.solve._blas import blas_threads
 from mechdesign.solve._contract import Status
+from mechdesign.solve._threads import blas_threads
 from mechdesign.specification._origin import data_files, file_digest, to_json
 from mechdesign.specification._specification import from_tables
 from mechdesign.synthesis._bundle import encode

@@ -11,8 +11,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import NOT_BEGUN, Deadline, ProgressCallback, Stop
-from mechdesign.solve._linear import LinearProgram, Residuals, residuals
-from mechdesign.solve._scaling import scale
+from mechdesign.solve._linear import LinearProgram, Residuals, residuals, scale
 
 
 class Status(enum.StrEnum):

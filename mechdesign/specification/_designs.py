@@ -40,8 +40,7 @@ def design_problem(
     """
     check_solver(settings.solver, "solver" if "solver" in given else "solver.name")
     # Imported here, so that wrong input is refused without loading solvers.
-    from mechdesign.synthesis._design import synthesise
-    from mechdesign.synthesis._isolation import check_isolated
+    from mechdesign.synthesis._design import check_isolated, synthesise
 
     with _rename_arguments(given):
         if problem.graphs:

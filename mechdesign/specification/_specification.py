@@ -182,7 +182,7 @@ class Specification:
             RevealedWarning: See `mechdesign.design`.
         """
         # Imported here, so that wrong input is refused without loading solvers.
-        from mechdesign.synthesis._isolation import warn_revealed
+        from mechdesign.synthesis._design import warn_revealed
 
         settings = _override(self.settings, changed)
         check_solver(settings.solver, "solver" if "solver" in changed else "solver.name")

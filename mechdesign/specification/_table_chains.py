@@ -24,7 +24,7 @@ from mechdesign.model._words import format_bound
 from mechdesign.specification._chain_files import matrix_bytes
 from mechdesign.specification._table_specification import ReleaseSpecification, people_of
 from mechdesign.tables._charges import digest_of_domain
-from mechdesign.tables._columns import refuse_counts
+from mechdesign.tables._domain import refuse_counts
 from mechdesign.tables._values import value_names
 
 DOMAIN = "domain.json"

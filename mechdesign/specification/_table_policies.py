@@ -17,7 +17,7 @@ from mechdesign.model._grammar import EdgesFile, Raw, Table, says
 from mechdesign.specification._read import Source
 from mechdesign.specification._records import codes_of, value_numbers
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._policies._known_counts import marginal_constraints
+from mechdesign.tables._known_counts import marginal_constraints
 from mechdesign.tables._policy import Policy
 
 Kind = Literal["full", "attribute", "partition", "threshold", "graph"]

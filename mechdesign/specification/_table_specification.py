@@ -33,11 +33,9 @@ from mechdesign.specification._read import PLANNED, VERSION, Epsilon, Source, co
 from mechdesign.specification._records import PeopleTable, Records, RecordsTable, build_records, value_numbers
 from mechdesign.specification._table_policies import BlocksTable, RecordPolicyTable, blocks, build_policy
 from mechdesign.tables._budget import Budget
-from mechdesign.tables._charges import CONFIDENCE, Terms, Time, planned_epsilon
-from mechdesign.tables._columns import refuse_counts
-from mechdesign.tables._domain import Attribute, Domain
+from mechdesign.tables._charges import CONFIDENCE, LedgerPart, Terms, Time, part_of, planned_epsilon
+from mechdesign.tables._domain import Attribute, Domain, refuse_counts
 from mechdesign.tables._files import Published
-from mechdesign.tables._parallel import LedgerPart, part_of
 from mechdesign.tables._policy import Policy, describe_policy
 from mechdesign.tables._queries._cumulative import Cumulative, Quantiles, Ranges
 from mechdesign.tables._queries._kmeans import KMeans

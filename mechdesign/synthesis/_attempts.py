@@ -22,8 +22,7 @@ import numpy as np
 from mechdesign.base._deadline import Deadline, OutOfTimeError
 from mechdesign.base._errors import InputError
 from mechdesign.solve import _registry as registry
-from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm, normalise
-from mechdesign.synthesis._pairs import find_bounded_pairs
+from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm, find_bounded_pairs, normalise
 from mechdesign.synthesis._rounding import has_tight_floor
 from mechdesign.synthesis._settings import Rows
 

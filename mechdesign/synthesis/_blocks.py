@@ -12,13 +12,11 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._version import __version__
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
-from mechdesign.solve._blocks.automorphisms import find_symmetry, generate_group, is_invariant, make_symmetry
 from mechdesign.solve._blocks.solution import BlockSolution, combine_solutions
-from mechdesign.solve._blocks.symmetry import Symmetry
+from mechdesign.solve._blocks.symmetry import Symmetry, find_symmetry, generate_group, is_invariant, make_symmetry
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import Attempt
-from mechdesign.synthesis._normal import VACUOUS, ChannelCandidate, FormMultipliers, NormalForm
-from mechdesign.synthesis._pairs import find_few_pairs
+from mechdesign.synthesis._normal import VACUOUS, ChannelCandidate, FormMultipliers, NormalForm, find_few_pairs
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 

@@ -1,35 +1,92 @@
-"""Design a certified channel: split the problem, try solvers in order, and keep the best certified result."""
+"""Design a certified channel: split the problem, try solvers in order, and keep the best certified result.
+
+Secrets that a design would reveal are refused, unless the caller accepts it; a warning names revealed secrets.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Literal, get_args
 
 import numpy as np
 
 from mechdesign.base._arithmetic import own_arithmetic
 from mechdesign.base._arrays import Floats
+from mechdesign.base._check import require_name
 from mechdesign.base._deadline import Deadline, ProgressCallback, Stop, keep
-from mechdesign.base._errors import InputError, SolverError
+from mechdesign.base._errors import InputError, RevealedWarning, Shown, SolverError
+from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact
+from mechdesign.model._disclosure import bounds_pairs, describe_disclosure, find_untied, list_secrets
 from mechdesign.model._problem import Problem
 from mechdesign.solve import _registry as registry
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import RAYS, Attempt, check_choice, first_attempt, later_attempts
 from mechdesign.synthesis._blocks import solve_form_by_blocks
 from mechdesign.synthesis._bundle import require_plain_names
-from mechdesign.synthesis._coupled.dantzig_wolfe import couple, is_decomposable
-from mechdesign.synthesis._isolation import Isolated, check_isolated, warn_revealed
+from mechdesign.synthesis._coupled import couple, is_decomposable
 from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm, normalise
 from mechdesign.synthesis._parts import Part, assemble, has_floors, split
 from mechdesign.synthesis._rays.generation import solve_rays
 from mechdesign.synthesis._recovery import check_candidate, recover_design
 from mechdesign.synthesis._result import Design, SolveSummary, certify_design, warn_if_wide
-from mechdesign.synthesis._rows import solve_rows
+from mechdesign.synthesis._rows import find_interior_channel, solve_rows
 from mechdesign.synthesis._settings import TOLERANCE, Rows, SolveSettings
 from mechdesign.synthesis._sizes import check_size, size_of
-from mechdesign.synthesis._slater_point import find_interior_channel
+
+Isolated = Literal["refuse", "release"]
+
+
+def check_isolated(problem: Problem, isolated: str) -> None:
+    """Raise `InputError` for secrets without a pair bound to another secret, unless `isolated` is "release".
+
+    Problems whose only requirements are distortion floors bound no pairs on purpose. This function accepts such
+    problems, and `warn_revealed` later issues a warning. A problem is not checked again if its facts already contain a
+    decision on isolated secrets ("isolated").
+    """
+    require_name(isolated, get_args(Isolated), "isolated")
+    if "isolated" in problem.facts:
+        return
+    n, claims = len(problem.prior), problem.claims
+    alone = find_untied(n, claims)
+    if isolated == "release" or not alone.size or (claims and not bounds_pairs(claims)):
+        return
+    if n == 1:
+        raise InputError(
+            "requirements",
+            "cannot protect the only secret, which every answer reveals",
+            remedy='allow further secrets, or accept this with isolated="release"',
+        )
+    raise InputError(
+        "requirements",
+        "bound no pair of secrets, so the best channel would release the secret exactly"
+        if alone.size == n
+        else "leave some secrets without a bound, so the best channel would release them exactly",
+        value=Shown(list_secrets(alone.tolist(), n, problem.secrets)),
+        remedy=f'{_suggest_remedy(problem, int(alone[0]))}, or accept this with isolated="release"',
+    )
+
+
+def warn_revealed(result: Design) -> None:
+    """Issue a `RevealedWarning` if answers reveal secrets, for certain or nearly so, or if no pair is bounded."""
+    sentences = describe_disclosure(result.problem, result.certificate.revealed or ())
+    if sentences:
+        warn(" ".join([*sentences, "All certified claims hold."]), RevealedWarning, stacklevel=3)
+
+
+def _suggest_remedy(problem: Problem, secret: int) -> str:
+    """Suggest a radius that includes the nearest secret or, if no requirement has a radius, suggest further bounds."""
+    for stated in problem.stated:
+        if "radius" in stated.numbers and "distance" in stated.arrays:
+            row = np.delete(np.asarray(stated.arrays["distance"][secret]), secret)
+            if np.isfinite(row).any():
+                name = secret if problem.secrets is None else problem.secrets.labels[secret]
+                radius = float(stated.numbers["radius"])
+                return f"increase the radius from {radius:.6g} to {row.min():.6g}, which reaches a neighbour of {name}"
+    return "bound pairs that contain them, by finite distances or edges"
+
 
 _STOPPED_STATUSES = (Status.TIME_LIMIT, Status.INTERRUPTED)
 _CLOSED_FORM = "closed form"

@@ -32,7 +32,7 @@ from mechdesign.synthesis._attempts import (
     choose_simplex_solver,
     takes_blocks,
 )
-from mechdesign.synthesis._pairs import find_few_pairs
+from mechdesign.synthesis._normal import find_few_pairs
 from mechdesign.synthesis._parts import Part
 from mechdesign.synthesis._settings import SolveSettings
 

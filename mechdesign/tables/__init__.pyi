@@ -1,7 +1,7 @@
+from ._charges import part_of as part_of
+from ._count_channel import optimal_count as optimal_count
 from ._domain import Domain as Domain
 from ._files import load as load
-from ._optimal import optimal_count as optimal_count
-from ._parallel import part_of as part_of
 from ._policy import Policy as Policy
 from ._queries._cumulative import Cumulative as Cumulative
 from ._queries._cumulative import Quantiles as Quantiles

@@ -157,7 +157,7 @@ class Budget:
         return self._times(0)
 
     def of_person(self, rows: int) -> Budget:
-        """Return the cost of a release for all rows of a person: k·ε, or k²·ρ; see `mechdesign.tables._people`.
+        """Return the cost of a release for all rows of a person: k·ε, or k²·ρ; see `mechdesign.tables._records`.
 
         Args:
             rows: the largest number k of rows of one person.

@@ -20,10 +20,16 @@ from mechdesign.base._names import named
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model.distances import margin, reach
 from mechdesign.tables._domain import Attribute, Domain
-from mechdesign.tables._policies._graphs import BasePolicy, ExplicitGraph, SecretGraph, UnboundedGraph, require_room
-from mechdesign.tables._policies._known_counts import as_constraints
-from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph, PartitionGraph, block_numbers
-from mechdesign.tables._policies._thresholds import ThresholdGraph, reach_within
+from mechdesign.tables._known_counts import as_constraints
+from mechdesign.tables._line_graphs import (
+    AttributeGraph,
+    CompleteGraph,
+    PartitionGraph,
+    ThresholdGraph,
+    block_numbers,
+    reach_within,
+)
+from mechdesign.tables._secret_graphs import BasePolicy, ExplicitGraph, SecretGraph, UnboundedGraph, require_room
 from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 ConstraintsLike = Iterable[object]
@@ -207,7 +213,7 @@ class Policy(BasePolicy):
         known = as_constraints(constraints, domain)
         if any(constraint.known is not None for constraint in known):
             # The integer program is loaded only if it is needed.
-            from mechdesign.tables._policies._contradictions import check_consistent
+            from mechdesign.tables._known_counts import check_consistent
 
             check_consistent(known, domain.size)
         return cls(domain, graph, known, unbounded)

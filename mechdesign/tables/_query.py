@@ -20,16 +20,23 @@ from mechdesign.leakage._entries import TimeStep
 from mechdesign.leakage._partition import Partition
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._discrete import DiscreteNoise
-from mechdesign.tables._answers import true_answers
 from mechdesign.tables._budget import Budget, scale_numbers
-from mechdesign.tables._charges import CONFIDENCE, EXACT, UNBIASED, Rng, Terms, Time, classes_of_rows, planned_epsilon
+from mechdesign.tables._charges import (
+    CONFIDENCE,
+    EXACT,
+    UNBIASED,
+    LedgerPart,
+    Rng,
+    Terms,
+    Time,
+    classes_of_rows,
+    planned_epsilon,
+)
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._parallel import LedgerPart
-from mechdesign.tables._people import as_rows, check_people
 from mechdesign.tables._policy import Policy, as_policy, describe_policy
-from mechdesign.tables._records import Records
+from mechdesign.tables._records import Records, as_rows, check_people, true_answers
 from mechdesign.tables._release import Release
-from mechdesign.tables._sensitivity._numbers import as_lattice
+from mechdesign.tables._sensitivity._linear import as_lattice
 from mechdesign.tables._sensitivity._sensitivity import Sensitivity, as_norm, of_lattice
 
 R = TypeVar("R", bound=Release)

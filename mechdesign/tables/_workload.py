@@ -23,12 +23,12 @@ from mechdesign.base._warnings import warn
 from mechdesign.tables._budget import Budget
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._linear_queries import LinearQueries, on_lattice, step_of
-from mechdesign.tables._policies._graphs import require_room
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._query import Option, Plan, Query, Question, Way, add_noise, best
 from mechdesign.tables._release import Release
-from mechdesign.tables._strategies._choice import WIDE, check_choice, check_strategy, choose
-from mechdesign.tables._strategies._strategy import Strategy
+from mechdesign.tables._secret_graphs import require_room
+from mechdesign.tables._strategy import Strategy
+from mechdesign.tables._strategy_choice import WIDE, check_choice, check_strategy, choose
 from mechdesign.tables._values import refuse_names, value_names
 
 TOLERANCE = 5e-5

@@ -17,8 +17,8 @@ from mechdesign.base import _atomic as atomic
 from mechdesign.base._deadline import Deadline, OutOfTimeError, Progress, Stop, keep, promise, promising
 from mechdesign.errors import InputError
 from mechdesign.model.distances import euclidean
-from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._contract import Status
+from mechdesign.solve._threads import Workers
 
 
 def press():

@@ -14,7 +14,7 @@ import mechdesign as md
 from mechdesign.base import _machine as processors
 from mechdesign.certify import _privacy as privacy
 from mechdesign.errors import SolverError
-from mechdesign.solve._blocks.parallel import Workers, single_threaded
+from mechdesign.solve._threads import Workers, single_threaded
 
 
 def without_threads(monkeypatch, after: int = 0) -> None:

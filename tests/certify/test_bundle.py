@@ -457,8 +457,8 @@ def test_errors_leave_the_old_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                 write(folder, NEW)
             except (ExportError, KeyboardInterrupt) as caught:
                 monkeypatch.undo()
-                if operation == "unlink" and isinstance(caught, KeyboardInterrupt):
-                    # It may have come when all was done but the cleaning up.
+                if operation in ("open", "fsync", "unlink") and isinstance(caught, KeyboardInterrupt):
+                    # It may have come when the certificate was in place.
                     assert accepted(folder) in {"old", "new"}
                     continue
                 # Only what could not be removed may be left.
@@ -474,6 +474,25 @@ def test_errors_leave_the_old_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         else:
             pytest.fail("the export never came to its end")
         assert last > 0
+
+
+def test_an_interrupt_keeps_a_set_whose_certificate_is_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy disk, Ctrl-C comes most likely while the folder is synchronised; others have seen the certificate."""
+
+    def fsync(descriptor: int) -> None:
+        if any(path.read_bytes() == NEW[CERTIFICATE] for path in folder.glob(CERTIFICATE)):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for name, before in {"nothing": {}, "an older set": OLD}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        put(folder, before)
+        with pytest.raises(KeyboardInterrupt):
+            write(folder, NEW)
+        assert listing(folder) == NEW, name
 
 
 def test_errors_leave_nothing_where_nothing_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from mechdesign.certify import second_verifier
 from mechdesign.certify._exact import as_decimal, float_down, float_up, is_flushing
 from mechdesign.leakage._transitions import round_down, round_up
 from mechdesign.model._written import _floor
-from mechdesign.tables._sensitivity._numbers import root_up
+from mechdesign.tables._sensitivity._linear import root_up
 
 LEAST = sys.float_info.min
 

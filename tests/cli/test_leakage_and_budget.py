@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sparse
-from cli_examples import assert_wrong_usage, flat, well, write
+from cli_examples import assert_wrong_usage, flat, run, well, write
 
 import mechdesign as md
 from mechdesign import leakage
@@ -71,6 +71,33 @@ def test_json_and_csv() -> None:
     table = np.genfromtxt("table.csv", delimiter=",", names=True)
     assert [each["temporal"] for each in answer["releases"]] == table["temporal"].tolist() == expected.tolist()
     assert answer["file"] == "table.csv"
+
+
+def test_a_page_is_written_beside_the_table() -> None:
+    line = ("leakage", "--backward", "B.csv", "--epsilon", "0.1", "--steps", "3")
+    shown = well(*line, "--window", "2", "-o", "table.csv").stdout
+    page = Path("table.html").read_text("utf-8")
+    # The first sentence of the console is the verdict of the page.
+    said = shown.splitlines()[0]
+    assert said in re.sub("<.*?>", "", page)
+    assert "table.html" in shown
+    total = leakage.temporal(np.full(3, 0.1), MILD)
+    back = leakage.backward(np.full(3, 0.1), MILD)
+    assert f'<th scope="row">1</th><td data-head="backward (BPL)">{at_most(back[1])}</td>' in page
+    for name, value in (
+        ("Largest of one release", total.max()),
+        ("Largest of a window", windows([0.1] * 3, 2, MILD).max()),
+        ("Each release without an end", leakage.supremum(0.1, MILD)),
+    ):
+        assert f'<th scope="row">{name}</th><td>{at_most(value)}</td>' in page, name
+    assert "The adversary knows Pr(state before | state now), a matrix of 2 states." in page
+    assert "The adversary does not know Pr(next state | state now)." in page
+    # No file is replaced, and other names have no page.
+    Path("fourth.html").write_text("mine")
+    assert "already exists" in flat(run(*line, "-o", "fourth.csv").stderr)
+    assert not Path("fourth.csv").exists()
+    well(*line, "-o", "plain.txt")
+    assert not Path("plain.html").exists()
 
 
 def test_no_bound() -> None:

@@ -17,7 +17,7 @@ from mechdesign.certify import second_verifier
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.report._private import private
-from mechdesign.synthesis._without_prior import withhold_prior
+from mechdesign.synthesis._result import withhold_prior
 
 VISITS = [17, 3, 0, 1, 40, 2]
 SPECIFICATION = """

@@ -112,7 +112,7 @@ def test_the_command_designs_verifies_and_samples(folder, monkeypatch):
     assert "between neighbouring anchors along x" in found.output
     page = (folder / "out" / "report.html").read_text()
     assert "<h2>Real coordinates</h2>" in page
-    assert "Planar Laplace noise with this ε moves a point, on average, by" in page
+    assert "the odds between them change by a factor of at most" in page
     assert run(main, ["verify", str(folder / "out")]).exit_code == 0
     found = run(main, ["sample", str(folder / "out"), "--at", "1.234,0.567"])
     assert found.exit_code == 0, found.output

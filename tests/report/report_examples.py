@@ -15,6 +15,9 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._distortion import DistortionPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
+from mechdesign.report import _design_page
+from mechdesign.solve._contract import Status
+from mechdesign.synthesis._result import Design, SolveSummary
 
 
 def channel(matrix, secrets=(), observables=()) -> Channel:
@@ -30,6 +33,15 @@ def certificate(problem: Problem, made: Channel, provenance=None) -> Certificate
     stated = problem.stated
     evidence = Evidence(made.numerators, EXPONENT, problem.prior, problem.cost, problem.objective, stated, None)
     return certify(evidence, provenance or {"solver": "none", "solve_seconds": 0.25})
+
+
+def page_of(problem: Problem, made: Channel, proof: Certificate) -> str:
+    """Return the page of a channel that no solver found."""
+    return _design_page.html(design_of(problem, made, proof))
+
+
+def design_of(problem: Problem, made: Channel, proof: Certificate) -> Design:
+    return Design(problem, made, proof, None, SolveSummary(Status.OPTIMAL))
 
 
 def domains() -> dict[str, Domain | None]:

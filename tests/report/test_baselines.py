@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from cli_examples import leave_pictures_blank
-from report_examples import city
+from report_examples import city, design_of
 
 import mechdesign as md
 from mechdesign.certify import _privacy as privacy
@@ -91,7 +91,7 @@ def test_without_places_there_is_no_planar_laplace_and_its_sentence_is_not_there
     # Components share no answer: zeros are kept.
     assert not found["exponential mechanism"].channel.numerators[0, 3:].any()
     made = md.design(problem)
-    page = html(made.problem, made.channel, made.certificate)
+    page = html(made)
     assert "Planar Laplace noise" not in page
     assert "exponential mechanism draws" in page
     # A fraction in an exponent stands in brackets.
@@ -129,7 +129,7 @@ def test_forbidden_answers_are_given_by_no_baseline():
 def test_all_of_them_stand_beside_the_design_with_their_numbers():
     problem, made, found = city()
     others = baselines(problem)
-    rows = {row[0]: row[1:] for row in side_by_side(problem, made, found, others)}
+    rows = {row[0]: row[1:] for row in side_by_side(design_of(problem, made, found), others).rows}
     tight = tuple(each.realised for each in found.requirements if not each.at_least)
     expected = {item.name: (item.channel, item.tight) for item in others} | {"this design": (made, tight)}
     assert set(rows) == set(expected)
@@ -148,7 +148,7 @@ def test_squares_are_shown_with_their_root(monkeypatch):
     leave_pictures_blank(monkeypatch)
     problem = grid(0.8, power=2)
     made = md.design(problem)
-    page = html(problem, made.channel, made.certificate)
+    page = html(made)
     assert "km² (the square of " in page
     assert "up to e^4, a factor of about 55, across this map" in page
 
@@ -168,7 +168,7 @@ def test_continuous_privacy_is_compared_by_the_epsilon_for_all_points():
     assert dithered
     for item in dithered:
         assert item.tight == (asked.least_epsilon(item.channel),)
-    rows = side_by_side(problem, made.channel, made.certificate, baselines(problem))
+    rows = side_by_side(made, baselines(problem)).rows
     (ours,) = (row for row in rows if "this design" in row[0])
     assert ours[1] == short(asked.least_epsilon(made.channel), 4)
     assert not any("factor" in tight for _, tight, *_ in rows)

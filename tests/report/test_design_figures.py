@@ -13,7 +13,7 @@ from long import mostly_long
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
-from report_examples import city, domains, mixing, prior_of
+from report_examples import certificate, channel, city, design_of, domains, mixing, prior_of
 
 from mechdesign.errors import InputError
 from mechdesign.measures._baselines import NO_INFORMATION, Reference
@@ -23,8 +23,10 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._words import percent, power, relative, short
 from mechdesign.report import _design_figures as figures
 from mechdesign.report import _maps as maps
-from mechdesign.report._maps import draw_map, find_norm, map_figure
-from mechdesign.report._style import figure_bytes, in_report_style, page_svg
+from mechdesign.report._maps import draw_map, draw_numbers, find_norm
+from mechdesign.report._style import drawn as figure_of
+from mechdesign.report._style import figure_bytes, page_svg
+from mechdesign.synthesis._result import Design
 
 KINDS = domains()
 
@@ -44,10 +46,16 @@ def drawn(domain: Domain | None, values, norm=None, **options):
     return axes
 
 
-def asked(prior, secrets=None, observables=None, matrix=None) -> Problem:
-    """Return a problem without requirements, for its prior and domains."""
-    m = len(prior) if matrix is None else matrix.shape[1]
-    return Problem(prior, np.ones((len(prior), m)), [], secrets=secrets, observables=observables)
+def asked(prior, secrets=None, observables=None, matrix=None) -> Design:
+    """Return a design without requirements, for its prior, domains and channel."""
+    matrix = np.eye(len(prior)) if matrix is None else matrix
+    problem = Problem(prior, np.ones(matrix.shape), [], secrets=secrets, observables=observables)
+    made = channel(matrix)
+    return design_of(problem, made, certificate(problem, made))
+
+
+def numbers_figure(domain, values, label) -> Figure:
+    return figure_of(None, maps.height_with_scale(domain), draw_numbers, domain, values, label)
 
 
 # --- the data plotted is the data given --------------------------------------------------------------------------
@@ -71,8 +79,8 @@ def test_a_zero_has_no_colour_and_a_small_number_has_one():
     assert_array_equal(np.ma.getmaskarray(image.get_array()), [[True, False], [False, False]])
     assert [patch.get_hatch() for patch in axes.patches] == ["//////"]
     assert not drawn(grid, [0.25] * 4).patches
-    for prior, keys in (([0.0, 0.5, 0.25, 0.25], ["prior of exactly 0"]), ([0.25] * 4, [])):
-        figure = figures.prior_figure(asked(prior, grid))
+    for prior, keys in (([0.0, 0.5, 0.25, 0.25], ["exactly 0"]), ([0.25] * 4, [])):
+        figure = figures.prior(asked(prior, grid))
         assert [text.get_text() for legend in figure.legends for text in legend.get_texts()] == keys
 
 
@@ -118,20 +126,21 @@ def test_a_map_needs_a_number_for_each_member():
 def test_answers_of_the_most_likely_secrets_share_one_scale():
     grid = Domain.grid(4, 3, 4.0, 3.0)
     prior, matrix = prior_of(12), mixing(12)
-    figure = figures.answers_figure(asked(prior, grid, grid), matrix, count=4)
+    made = asked(prior, grid, grid, matrix)
+    figure = figures.answers(made, count=4)
     chosen = figures.most_likely(prior, 4)
     assert_array_equal(chosen, [5, 4, 3, 10])
     images = [axes.images[0] for axes in figure.axes[:4]]
     for image, secret in zip(images, chosen, strict=True):
-        assert_array_equal(np.asarray(image.get_array().filled(0)).ravel(), matrix[secret])
+        assert_array_equal(np.asarray(image.get_array().filled(0)).ravel(), made.channel.matrix[secret])
         assert image.norm is images[0].norm
-    assert images[0].norm.vmax == matrix[chosen].max()
+    assert images[0].norm.vmax == made.channel.matrix[chosen].max()
     assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes[:1]] == ["cell 5, prior 21%"]
 
 
 def test_titles_of_panels_are_not_cut_off():
     grid = Domain.grid(11, 8, 15.0, 8.0)
-    drawn_ = in_report_style(figures.answers_figure)(asked(prior_of(88), grid, grid), mixing(88), count=2)
+    drawn_ = figures.answers(asked(prior_of(88), grid, grid, mixing(88)), count=2)
     (height, *_) = [float(y) for y in re.findall(r'y="([\d.]+)"[^>]*>cell \d+, prior', page_svg(drawn_, "x"))]
     # The baseline of a text of 8.5 points.
     assert height > 7
@@ -139,7 +148,7 @@ def test_titles_of_panels_are_not_cut_off():
 
 def test_the_true_cell_is_outlined():
     grid = Domain.grid(4, 3, 8.0, 3.0)
-    axes = figures.answers_figure(asked(np.eye(12)[6], grid, grid), mixing(12), count=1).axes[0]
+    axes = figures.answers(asked(np.eye(12)[6], grid, grid, mixing(12)), count=1).axes[0]
     outlines = [patch for patch in axes.patches if patch.get_linewidth() > 1]
     assert {patch.get_bbox().bounds for patch in outlines} == {(4.0, 1.0, 2.0, 1.0)}
 
@@ -148,19 +157,20 @@ def test_the_true_place_is_marked_on_a_map_of_other_answers():
     answers, matrix = Domain.grid(2, 2, 4.0, 4.0), np.full((2, 4), 0.25)
     for unit, expected in (("km", {(3.0, 1.0)}), ("miles", set())):
         secrets = Domain.from_points([[1.0, 2.0], [3.0, 1.0]], unit=unit)
-        made = figures.answers_figure(asked([0.2, 0.8], secrets, answers, matrix), matrix, count=1)
+        made = figures.answers(asked([0.2, 0.8], secrets, answers, matrix), count=1)
         crosses = [line for line in made.axes[0].lines if line.get_marker() == "x"]
         assert {tuple(np.ravel(line.get_xydata())) for line in crosses} == expected
 
 
 def test_errors_are_those_of_the_best_attack():
-    problem, made, _ = city()
-    errors = figures.expected_errors(problem, made.matrix)
+    design = design_of(*city())
+    problem, made = design.problem, design.channel
+    errors = figures.expected_errors(design)
     posterior = made.matrix * problem.prior[:, None]
     apart = distances.euclidean(problem.secrets)
     guesses = (apart @ posterior).argmin(axis=0)
     assert_allclose(errors, (made.matrix * apart[:, guesses]).sum(axis=1))
-    figure = figures.error_figure(problem, errors)
+    figure = figures.errors(design)
     assert_array_equal(np.asarray(figure.axes[0].images[0].get_array()).ravel(), errors)
     assert figure.axes[1].get_xlabel() == "expected error (km)"
 
@@ -182,33 +192,36 @@ def test_costs_are_in_order_on_one_axis():
     assert axes.get_xlabel() == "cost (km); hollow: does not meet all requirements"
 
 
-def test_costs_of_a_design_are_drawn_on_axes_of_ones_own():
-    import mechdesign as md
+def test_every_figure_of_a_design_can_be_drawn_on_axes_of_ones_own():
+    grid = Domain.grid(3, 2, 3.0, 2.0)
+    for domain in (grid, None):
+        design = asked([0.0, 0.5, 0.2, 0.1, 0.1, 0.1], domain, domain, mixing(6))
+        with matplotlib.rc_context({"font.size": 17}):
+            axes = Figure().subplots(2, 3)
+            assert figures.prior(design, axes=axes[0, 0]) is axes[0, 0].get_figure()
+            figures.errors(design, axes=axes[0, 1])
+            figures.costs(design, axes=axes[0, 2])
+            figures.answers(design, count=3, axes=axes[1])
+        assert [bool(panel.images) == bool(domain) for panel in axes.flat] == [True, True, not domain, *[True] * 3]
+        assert any(text.get_text().startswith("this design: ") for text in axes[0, 2].texts)
+        # Their legend is the caller's.
+        assert "exactly 0" in axes[0, 0].get_legend_handles_labels()[1]
+        assert not axes[0, 0].get_figure().legends
+        for wrong in (axes[0, 0], axes[0, :2], axes):
+            with pytest.raises(InputError, match=r"axes: are of another number; found \d; must be 3, one"):
+                figures.answers(design, count=3, axes=wrong)
+        for wrong in (axes[0, 0].get_figure(), "axes", [None]):
+            with pytest.raises(InputError, match="axes"):
+                figures.prior(design, axes=wrong)
 
-    made = md.design(md.Problem([0.75, 0.25], 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))]))
-    with matplotlib.rc_context({"font.size": 17}):
-        left, right = Figure().subplots(1, 2)
-        assert md.figures.costs(made, axes=right) is right.get_figure()
-    assert not left.lines
-    assert any(text.get_text().startswith("this design: ") for text in right.texts)
 
-
-def test_findings_say_what_the_numbers_say():
-    for prior, finding in (
-        ([0.5, 0.25, 0.25], "Half of the prior is on 1 of 3 secrets."),
-        ([0.25, 0.75, 0.0], "Half of the prior is on 1 of 3 secrets; 1 never occurs."),
-        ([1.0], "There is one secret only."),
-    ):
-        assert figures.prior_finding(prior) == finding
+def test_the_finding_on_errors_says_what_the_numbers_say():
     for errors, prior, finding in (
         ([0.5, 1.0, 2.0], [0.5, 0.25, 0.25], "off by 1 km on average, by at least half of that for every secret."),
         ([0.0, 2.0], [0.5, 0.5], "off by 1 km on average, by less than half of that for 50% of the prior."),
         ([0.0, 0.0], [0.5, 0.5], "The best attack is never wrong: answers reveal the secret."),
     ):
         assert figures.error_finding(errors, prior, "km").endswith(finding)
-    assert figures.answers_finding([[0.5, 0.5, 0, 0]]) == (
-        "Answers for the likeliest secrets spread over 2 of 4 observables."
-    )
 
 
 # --- every kind of domain ----------------------------------------------------------------------------------------
@@ -219,12 +232,8 @@ def test_findings_say_what_the_numbers_say():
 def test_every_kind_of_domain_can_be_drawn(name):
     domain = KINDS[name]
     n = size_of(domain)
-    problem = asked(prior_of(n), domain, domain)
-    for figure in (
-        in_report_style(figures.prior_figure)(problem),
-        in_report_style(figures.answers_figure)(problem, mixing(n)),
-        in_report_style(figures.error_figure)(problem, np.linspace(0, 2, n)),
-    ):
+    design = asked(prior_of(n), domain, domain, mixing(n))
+    for figure in (figures.prior(design), figures.answers(design), numbers_figure(domain, np.linspace(0, 2, n), "x")):
         assert "<text" in page_svg(figure, "x")
         # Nothing has collapsed, and nothing reaches beyond the picture.
         for axes in figure.axes:
@@ -236,8 +245,8 @@ def test_every_kind_of_domain_can_be_drawn(name):
 def test_secrets_and_answers_may_be_of_different_kinds():
     for secrets, answers in (("labels", "grid"), ("grid", "labels"), ("none", "points"), ("points", "none")):
         n, m = size_of(KINDS[secrets]), size_of(KINDS[answers])
-        problem = asked(prior_of(n), KINDS[secrets], KINDS[answers], mixing(n, m))
-        assert len(figures.answers_figure(problem, mixing(n, m)).axes) >= 5
+        design = asked(prior_of(n), KINDS[secrets], KINDS[answers], mixing(n, m))
+        assert len(figures.answers(design).axes) >= 5
 
 
 def test_kinds():
@@ -281,9 +290,8 @@ def test_skewed_probabilities_get_a_logarithmic_scale():
     # What is smaller has the first colour.
     assert skewed(1e-7) == 0
     grid = Domain.grid(5, 1, 5.0, 1.0)
-    assert map_figure(Domain.grid(2, 2, 2.0, 2.0), np.array([0.9, 1e-3, 1e-4, 0.0]), "p").axes[1].get_xlabel() == (
-        "p (log scale)"
-    )
+    figure = numbers_figure(Domain.grid(2, 2, 2.0, 2.0), np.array([0.9, 1e-3, 1e-4, 0.0]), "p")
+    assert figure.axes[1].get_xlabel() == "p (log scale)"
     plain = find_norm([0.5, 0.3, 0.2])
     assert (plain.vmin, plain.vmax) == (0, 0.5)
     assert find_norm(np.zeros(2)).vmax == 1
@@ -310,7 +318,7 @@ def test_drawing_changes_no_global_state_and_does_not_depend_on_it():
     grid = Domain.grid(3, 2, 3.0, 2.0)
 
     def draw() -> bytes:
-        return figure_bytes(in_report_style(map_figure)(grid, prior_of(6), "prior"))
+        return figure_bytes(numbers_figure(grid, prior_of(6), "prior"))
 
     plain = draw()
     with matplotlib.rc_context({"font.size": 31, "text.color": "red", "axes.grid": True}):
@@ -321,7 +329,7 @@ def test_drawing_changes_no_global_state_and_does_not_depend_on_it():
 
 
 def test_text_of_a_figure_is_text_and_two_figures_have_no_identifier_in_common():
-    figure = in_report_style(map_figure)(Domain.grid(2, 2, 2.0, 2.0), np.array([0.5, 0.25, 0.25, 0.0]), "prior")
+    figure = numbers_figure(Domain.grid(2, 2, 2.0, 2.0), np.array([0.5, 0.25, 0.25, 0.0]), "prior")
     one, other = (page_svg(figure, name) for name in ("one", "other"))
     assert ">prior</text>" in one
     found = [set(re.findall(r' id="([^"]+)"', each)) for each in (one, other)]
@@ -335,7 +343,8 @@ def test_text_of_a_figure_is_text_and_two_figures_have_no_identifier_in_common()
 def test_pyplot_is_never_imported():
     code = (
         "import sys, mechdesign.report._design_page, mechdesign.report._maps as maps, numpy as np\n"
-        "maps.map_figure(None, np.array([0.5, 0.5]), 'p')\n"
+        "from matplotlib.figure import Figure\n"
+        "maps.draw_numbers(Figure().subplots(), None, np.array([0.5, 0.5]), 'p')\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from report_examples import HOSTILE, MARKUP, Page, certificate, city, mixing
+from report_examples import HOSTILE, MARKUP, Page, certificate, city, mixing, page_of
 
 import mechdesign as md
-from mechdesign.report import _audit_page, _design_page, _table_page, _trace_page
+from mechdesign.report import _audit_page, _leakage_page, _table_page, _trace_page
 from mechdesign.tables._files import Published
 from mechdesign.traces._released import History
 
@@ -22,7 +22,7 @@ LABELS = [f"{index} {MARKUP}" for index in range(3)]
 
 def design_page() -> str:
     problem, made, _ = city(title=HOSTILE)
-    return _design_page.html(problem, made, certificate(problem, made, {HOSTILE: HOSTILE, "rows": 3}))
+    return page_of(problem, made, certificate(problem, made, {HOSTILE: HOSTILE, "rows": 3}))
 
 
 def audit_page() -> str:
@@ -45,11 +45,20 @@ def trace_page() -> str:
     return _trace_page.html(md.traces.ReleasedTrace(MARKUP, MARKUP, *args))
 
 
+def leakage_page() -> str:
+    backward = md.leakage.LossFunction([[0.8, 0.2], [0.0, 0.0]])
+    budgets = np.full(3, 0.1)
+    columns = {"epsilon": budgets, "forward": budgets}
+    columns |= {"backward": md.leakage.backward(budgets, backward), "temporal": md.leakage.temporal(budgets, backward)}
+    return _leakage_page.html(columns, {MARKUP: 1.0}, backward, None)
+
+
 KINDS: dict[str, Callable[[], str]] = {
     "design": design_page,
     "audit": audit_page,
     "table": table_page,
     "trace": trace_page,
+    "leakage": leakage_page,
 }
 
 
@@ -138,7 +147,7 @@ def test_a_page_says_its_unit_and_delta(page: str) -> None:
     assert "δ = 0" in limits
 
 
-@pytest.mark.parametrize("kind", ["audit", "table"])
+@pytest.mark.parametrize("kind", ["audit", "table", "leakage"])
 def test_the_same_values_give_the_same_page(kind: str) -> None:
     first = KINDS[kind]()
     assert KINDS[kind]() == first

@@ -12,16 +12,19 @@ import numpy as np
 import pytest
 from cli_examples import leave_pictures_blank
 from numpy.testing import assert_allclose
-from report_examples import HOSTILE, Page, channel, city, domains, mixing, prior_of
+from report_examples import HOSTILE, Page, channel, city, domains, mixing, page_of, prior_of
 
 from mechdesign.measures import attack
 from mechdesign.model._domain import Domain
-from mechdesign.report._design_page import html
 from mechdesign.report._explorer import POLICY, explorer
 
 KINDS = domains()
 # As much of a page as the script uses.
 PAGE = """
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const atob = (text) => { const bits = [...text.replace(/=+$/, "")]
+    .map((each) => LETTERS.indexOf(each).toString(2).padStart(6, "0")).join("");
+  return bits.match(/.{8}/g).map((each) => String.fromCharCode(parseInt(each, 2))).join(""); };
 const part = (name) => ({ textContent: name, width: 0, height: 0, dataset: {}, drawn: [],
   getContext() { return new Proxy({}, { get: (kept, key) => kept[key] ?? ((...each) => this.drawn.push([key, ...each])),
     set: (kept, key, value) => (kept[key] = value, true) }); },
@@ -103,6 +106,29 @@ def test_what_occurs_is_never_written_as_zero_and_what_does_not_is() -> None:
     assert (table, said) == ([["1", "100%"], ["0", "0%"]], "Most: 1: 100%")
 
 
+def test_a_number_is_true_to_the_digits_that_are_shown() -> None:
+    rng = np.random.default_rng(3)
+    matrix = rng.dirichlet(np.full(400, 0.3), 3)
+    matrix[1:] = 0
+    matrix[1, :2], matrix[2, :3] = (0.998, 0.002), (0.99499, 0.004, 0.00101)
+    engine = run(explorer(None, None, matrix, np.full(3, 1 / 3)))
+    for secret, row in enumerate(matrix):
+        (table, _, _), _ = json.loads(engine.call("pick", secret))
+        for name, text in table:
+            share = row[int(name)]
+            if share > 1e-6 * 1.0002:
+                digit = 10.0 ** (np.floor(np.log10(share)) - (1 if share < 0.995 else 2))
+                assert abs(float(text.rstrip("%")) / 100 - share) < 0.52 * digit, (name, text, share)
+            else:
+                assert text == ("at most 0.0001%" if share else "0%")
+
+
+def test_a_page_of_300_secrets_holds_three_bytes_for_each_probability() -> None:
+    matrix = np.asarray(channel(mixing(300) + 1e-3).matrix)
+    data, _ = parts(explorer(None, None, matrix, prior_of(300)))
+    assert len(data["channel"]) == 240_000
+
+
 def test_an_answer_that_never_occurs_teaches_nothing() -> None:
     (_, _, _), (table, _, _) = json.loads(run(explorer(None, None, np.eye(3), [0.0, 0.25, 0.75])).call("pick", 0))
     assert table == [["2", "75%"], ["1", "25%"], ["0", "0%"]]
@@ -173,4 +199,4 @@ def test_names_stay_text_and_the_page_runs_this_script_alone(monkeypatch: pytest
     digest = base64.b64encode(hashlib.sha256(parts(figure)[1].encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" == POLICY
     leave_pictures_blank(monkeypatch)
-    assert POLICY in Page(html(*city())).values("content")[0]
+    assert POLICY in Page(page_of(*city())).values("content")[0]

@@ -9,7 +9,7 @@ import pytest
 from cli_examples import leave_pictures_blank
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from report_examples import certificate, channel
+from report_examples import certificate, channel, page_of
 
 import mechdesign as md
 from mechdesign import graphs
@@ -19,7 +19,6 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
-from mechdesign.report._design_page import html
 from mechdesign.report._graph_figures import GraphMarks, can_draw, draw_graph, draw_hull
 from mechdesign.report._leakage_figures import draw_series
 from mechdesign.report._style import page_svg
@@ -137,7 +136,7 @@ def page(domain, graph, cost=None, more=()):
         np.full(n, 1 / n), 1.0 - np.eye(n) if cost is None else cost, [GraphPrivacy(1, graph), *more], secrets=domain
     )
     made = channel(np.where(np.isfinite(problem.cost), 1.0, 0.0))
-    return html(problem, made, certificate(problem, made))
+    return page_of(problem, made, certificate(problem, made))
 
 
 def test_a_report_shows_the_policy_graph_where_there_are_places(monkeypatch):
@@ -219,7 +218,7 @@ def test_steps_are_counted_in_round_numbers():
 
 def test_series_over_time():
     axes = Figure().subplots()
-    draw_series(axes, [("one", [0.0, np.inf, 2.0]), ("other", [1, 1, 1])], "step", "error")
+    draw_series(axes, {"one": [0.0, np.inf, 2.0], "other": [1, 1, 1]}, "step", "error")
     assert axes.get_ylim() == (0, pytest.approx(2.16))
     assert [line.get_label() for line in axes.lines] == ["one", "other"]
     assert np.isnan(axes.lines[0].get_ydata()[1])

@@ -10,21 +10,19 @@ import scipy.sparse as sparse
 from scipy.optimize import linprog
 
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound, with_columns
-from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
+from mechdesign.solve._blocks.column_generation import TrialMaster, choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.iterate import start_iterate
 from mechdesign.solve._blocks.master import BlockMaster
 from mechdesign.solve._blocks.memory import MemoryBudget
-from mechdesign.solve._blocks.newton import factor_blocks
-from mechdesign.solve._blocks.parallel import Workers
-from mechdesign.solve._blocks.pricer import BlockPricer
-from mechdesign.solve._blocks.ratios import RatioRows
+from mechdesign.solve._blocks.newton import RatioRows, factor_blocks
+from mechdesign.solve._blocks.pricing import BlockPricer
 from mechdesign.solve._blocks.step import take_step
-from mechdesign.solve._blocks.trial import TrialMaster
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._blocks.working_set import BlockWorkingSet
 from mechdesign.solve._column_generation import Bracket, RestrictedSolution, generate_columns
 from mechdesign.solve._contract import Options
+from mechdesign.solve._threads import Workers
 
 # The first use of Numba after an installation compiles for seconds.
 ARRAYS = ["numpy", pytest.param("numba", marks=pytest.mark.slow)]

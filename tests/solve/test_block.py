@@ -30,8 +30,8 @@ from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.newton import Targets, solve_newton
-from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._contract import Options, Status
+from mechdesign.solve._threads import Workers
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text(encoding="utf-8"))
 

@@ -20,11 +20,10 @@ from mechdesign.solve._block_angular import (
     lower_bound,
     objective,
 )
-from mechdesign.solve._blocks import bound_correction
-from mechdesign.solve._blocks.automorphisms import find_symmetry
-from mechdesign.solve._blocks.bound_correction import correct_bound
+from mechdesign.solve._blocks import pricing as bound_correction
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
-from mechdesign.solve._blocks.pricer import BlockPricer
+from mechdesign.solve._blocks.pricing import BlockPricer, correct_bound
+from mechdesign.solve._blocks.symmetry import find_symmetry
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 

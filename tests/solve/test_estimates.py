@@ -11,10 +11,9 @@ from long import mostly_long
 
 from mechdesign.solve._block_angular import lower_bound, objective
 from mechdesign.solve._blocks.column_generation import solve_block_program
-from mechdesign.solve._blocks.estimates import find_close_estimates, with_estimates
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_by_interior_point
 from mechdesign.solve._blocks.iterate import UNIFORM_START
-from mechdesign.solve._blocks.merging import merge_small_columns
+from mechdesign.solve._blocks.working_set import find_close_estimates, merge_small_columns, with_estimates
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

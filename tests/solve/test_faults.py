@@ -17,7 +17,7 @@ from mechdesign.solve._blocks.interior_point import InteriorPoint, solve_by_inte
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.master import ScheduleRun
-from mechdesign.solve._blocks.pricer import BlockPricer
+from mechdesign.solve._blocks.pricing import BlockPricer
 from mechdesign.solve._blocks.solution import combine_solutions
 from mechdesign.solve._contract import Options, Status
 

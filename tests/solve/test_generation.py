@@ -25,14 +25,18 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import FloorBlock, compute_reduced_costs, lower_bound
 from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_block_program
-from mechdesign.solve._blocks.estimates import find_close_estimates, with_all_estimates, with_estimates
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.memory import MemoryBudget
-from mechdesign.solve._blocks.merging import merge_small_columns
-from mechdesign.solve._blocks.pricer import BlockPricer
+from mechdesign.solve._blocks.pricing import BlockPricer
 from mechdesign.solve._blocks.pricing_problem import solve_pricing_problems
+from mechdesign.solve._blocks.working_set import (
+    find_close_estimates,
+    merge_small_columns,
+    with_all_estimates,
+    with_estimates,
+)
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,6 @@ from rows import each_row
 
 from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._blocks.automorphisms import find_symmetry
 from mechdesign.solve._blocks.coupling import StallError
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
@@ -27,6 +26,7 @@ from mechdesign.solve._blocks.kernels.filled import FilledKernel
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.newton import factor_blocks
 from mechdesign.solve._blocks.step import take_step
+from mechdesign.solve._blocks.symmetry import find_symmetry
 from mechdesign.solve._contract import Options, Status
 
 HAS_NUMBA = importlib.util.find_spec("numba") is not None

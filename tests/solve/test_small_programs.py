@@ -14,9 +14,8 @@ import pytest
 import mechdesign as md
 from mechdesign.solve import Answer, LinearProgram, Options, Status
 from mechdesign.solve._contract import measure
-from mechdesign.solve._linear import residuals
+from mechdesign.solve._linear import residuals, scale
 from mechdesign.solve._registry import find
-from mechdesign.solve._scaling import scale
 from mechdesign.solve._solve import solve
 
 INF = np.inf

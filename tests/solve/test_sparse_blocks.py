@@ -16,13 +16,13 @@ from rows import each_row
 from mechdesign.base._deadline import Progress
 from mechdesign.errors import InputError, SolverError
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound
-from mechdesign.solve._blocks.automorphisms import find_symmetry
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose, tridiagonal
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Shape, find_levels
 from mechdesign.solve._blocks.layout import lay_out
+from mechdesign.solve._blocks.symmetry import find_symmetry
 from mechdesign.solve._contract import Options, Status
 
 

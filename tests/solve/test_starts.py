@@ -14,8 +14,7 @@ from mechdesign.solve._blocks.interior_point import iterate_blocks
 from mechdesign.solve._blocks.iterate import DISTANCE_START, LOW_MU_START, UNIFORM_START, primal_residual, start_iterate
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.master import BlockMaster
-from mechdesign.solve._blocks.pricer import BlockPricer
-from mechdesign.solve._blocks.pricing import ColumnPricing
+from mechdesign.solve._blocks.pricing import BlockPricer, ColumnPricing
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

@@ -14,10 +14,10 @@ from rows import each_row
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import BlockProgram, WorstBlock
-from mechdesign.solve._blocks.automorphisms import find_symmetry, generate_group, make_symmetry
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import BlockLayout, lay_out
+from mechdesign.solve._blocks.symmetry import find_symmetry, generate_group, make_symmetry
 from mechdesign.solve._contract import Options, Status
 
 

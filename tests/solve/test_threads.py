@@ -11,11 +11,11 @@ from block_cases import ARRAYS, grid
 from threadpoolctl import ThreadpoolController
 
 import mechdesign as md
-from mechdesign.solve import _blas as blas
-from mechdesign.solve._blocks.automorphisms import find_symmetry
+from mechdesign.solve import _threads as blas
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
-from mechdesign.solve._blocks.parallel import single_threaded
+from mechdesign.solve._blocks.symmetry import find_symmetry
 from mechdesign.solve._contract import Options
+from mechdesign.solve._threads import single_threaded
 
 
 def blas_threads():

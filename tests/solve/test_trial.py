@@ -11,12 +11,14 @@ from long import mostly_long
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import SolverError
-from mechdesign.solve._blocks.coarsening import aggregate_rows
-from mechdesign.solve._blocks.column_generation import solve_block_program
-from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
+from mechdesign.solve._blocks.column_generation import (
+    aggregate_rows,
+    choose_initial_working_set,
+    solve_block_program,
+    solve_with_trial,
+)
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.master import BlockMaster, ScheduleRun
-from mechdesign.solve._blocks.trial import solve_with_trial
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

@@ -93,8 +93,5 @@ def _fault(line: str, says: str, status: int, before: Mapping[str, bytes]) -> st
 
 def leave_pictures_blank(patched: pytest.MonkeyPatch) -> None:
     """Leave the pictures of pages blank: drawing them takes longer than all else that a command does."""
-    for drawing in ("_design_figures.answers_figure", "_design_figures.prior_figure", "_design_figures.error_figure"):
-        patched.setattr(f"mechdesign.report.{drawing}", lambda *_: Figure())
-    for drawing in ("trace_figure", "series_figure"):
-        patched.setattr(f"mechdesign.report._trace_figures.{drawing}", lambda *_: Figure())
+    patched.setattr("mechdesign.report._style._draw_anew", lambda *_: Figure())
     patched.setattr("mechdesign.report._page.page_svg", lambda *_: "")

@@ -11,7 +11,7 @@ from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._cumulative import Cumulative
 from mechdesign.tables._records import Records
-from mechdesign.tables._strategies._strategy import Strategy
+from mechdesign.tables._strategy import Strategy
 from mechdesign.tables._values import range_positions, value_names
 from mechdesign.tables._workload import MatrixQueries, Workload, all_ranges, identity, marginals, prefixes, ranges_of
 

@@ -25,7 +25,7 @@ from mechdesign.solve._contract import Answer, Options, Solution, Status, measur
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._parts import has_floors, split
-from mechdesign.synthesis._slater_point import find_interior_channel
+from mechdesign.synthesis._rows import find_interior_channel
 
 INF = math.inf
 PAIRS = np.repeat([0, 1], 2)

@@ -14,8 +14,7 @@ from mechdesign.solve import _registry as registry
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._contract import Answer, Options, Status
 from mechdesign.solve._registry import Solver
-from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._pairs import find_bounded_pairs
+from mechdesign.synthesis._normal import find_bounded_pairs, normalise
 from mechdesign.synthesis._recovery import lift_multipliers, polish_multipliers
 from mechdesign.synthesis._rows import RowReduction, list_all_rows
 

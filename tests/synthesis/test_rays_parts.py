@@ -9,10 +9,9 @@ from scipy.optimize import linprog
 
 import mechdesign as md
 from mechdesign.errors import SolverError
-from mechdesign.synthesis._rays.generators import extend_into_cone, make_first_rays
+from mechdesign.synthesis._rays.generators import extend_into_cone, lay_out, make_first_rays
 from mechdesign.synthesis._rays.master import solve_master
-from mechdesign.synthesis._rays.metric import lay_out
-from mechdesign.synthesis._rays.transport import Choices, solve_transport
+from mechdesign.synthesis._rays.pricing import Choices, solve_transport
 
 
 def metrics() -> dict[str, np.ndarray]:

@@ -16,10 +16,9 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.errors import BracketWarning, SolverError
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._rays import generation, transport
-from mechdesign.synthesis._rays.generators import make_first_rays
+from mechdesign.synthesis._rays import generation, pricing
+from mechdesign.synthesis._rays.generators import lay_out, make_first_rays
 from mechdesign.synthesis._rays.master import solve_master
-from mechdesign.synthesis._rays.metric import lay_out
 from mechdesign.synthesis._result import is_wide
 from mechdesign.synthesis._settings import SolveSettings
 
@@ -97,7 +96,7 @@ def test_a_singular_matrix_ends_a_transport_problem_with_valid_flows(monkeypatch
     random = np.random.default_rng(0)
     lack, spare = random.uniform(1, 2, 4), random.uniform(0.1, 1, 6)
     arrives = np.exp(-random.uniform(0, 2, (4, 6)))
-    whole = transport.solve_transport(lack, spare, arrives, 1e-6)
+    whole = pricing.solve_transport(lack, spare, arrives, 1e-6)
     inverse, calls = np.linalg.inv, []
 
     def singular(matrix: np.ndarray) -> np.ndarray:
@@ -107,7 +106,7 @@ def test_a_singular_matrix_ends_a_transport_problem_with_valid_flows(monkeypatch
         return inverse(matrix)
 
     monkeypatch.setattr(np.linalg, "inv", singular)
-    found = transport.solve_transport(lack, spare, arrives, 1e-6)
+    found = pricing.solve_transport(lack, spare, arrives, 1e-6)
     assert len(calls) == 5
     assert (found.flows.sum(axis=0) <= spare * (1 + 1e-12)).all()
     assert ((arrives * found.flows).sum(axis=1) + found.lacking >= lack * (1 - 1e-12)).all()

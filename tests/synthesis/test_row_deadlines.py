@@ -12,8 +12,7 @@ from mechdesign.solve import _apart as apart
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _attempts as plans
 from mechdesign.synthesis import _rows as row_generation
-from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._pairs import find_bounded_pairs, mark_irreducible, measure_dilation
+from mechdesign.synthesis._normal import find_bounded_pairs, mark_irreducible, measure_dilation, normalise
 from mechdesign.synthesis._rows import list_all_rows, list_permitted_rows
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.synthesis._pairs import mark_irreducible, measure_dilation
+from mechdesign.synthesis._normal import mark_irreducible, measure_dilation
 
 
 def grid_exponents(columns, rows):

@@ -11,8 +11,7 @@ import pytest
 import mechdesign as md
 from mechdesign.solve._blocks.memory import Sparsity
 from mechdesign.synthesis._blocks import BlockReduction
-from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._pairs import find_few_pairs, mark_irreducible, measure_dilation
+from mechdesign.synthesis._normal import find_few_pairs, mark_irreducible, measure_dilation, normalise
 from mechdesign.synthesis._parts import split
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._sizes import Size, estimate, size_of
@@ -84,7 +83,7 @@ def test_few_and_many_bounds_are_reduced_alike(monkeypatch: pytest.MonkeyPatch) 
     exponents = np.where(rng.random((60, 60)) < 0.1, rng.random((60, 60)), np.inf)
     np.fill_diagonal(exponents, np.inf)
     found = mark_irreducible(exponents)
-    monkeypatch.setattr("mechdesign.synthesis._pairs.is_sparse", lambda *sizes: False)
+    monkeypatch.setattr("mechdesign.synthesis._normal.is_sparse", lambda *sizes: False)
     assert np.array_equal(found, mark_irreducible(exponents))
     assert found.sum() < np.isfinite(exponents).sum()
 

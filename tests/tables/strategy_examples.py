@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import cvxpy as cp
 import numpy as np
 
-from mechdesign.tables._strategies._gaussian import EdgeSpace, edge_space
+from mechdesign.tables._optimal_strategies import EdgeSpace, edge_space
 
 
 def space_of(size: int, pairs: Iterable[tuple[int, int]]) -> EdgeSpace:

@@ -14,16 +14,21 @@ from hypothesis import strategies as st
 from evidence import known_counts as brute
 from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._policies._contradictions import bound_length, find_contradiction, find_rank, minimal_zero_sums
-from mechdesign.tables._policies._known_counts import as_constraints, marginal_constraints
+from mechdesign.tables._known_counts import (
+    as_constraints,
+    bound_length,
+    find_contradiction,
+    find_rank,
+    marginal_constraints,
+    minimal_zero_sums,
+)
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._linear import Histogram
 from mechdesign.tables._sensitivity import _constrained as known_counts
 from mechdesign.tables._sensitivity import _linear as linear_queries
-from mechdesign.tables._sensitivity._brute_force import neighbouring_databases
 from mechdesign.tables._sensitivity._constrained import ConstraintSensitivity, constraint_sensitivity
 from mechdesign.tables._sensitivity._linear import LargestChange
-from mechdesign.tables._sensitivity._sensitivity import sensitivity
+from mechdesign.tables._sensitivity._sensitivity import neighbouring_databases, sensitivity
 
 QUERIES = {
     "one range": [[0, 1, 1, 0]],

@@ -13,7 +13,7 @@ from releases import release_by, strategy_of
 
 import mechdesign as md
 from mechdesign.errors import BracketWarning, InputError
-from mechdesign.tables._strategies._marginals import list_differences, list_sets, solve_marginals
+from mechdesign.tables._optimal_strategies import list_differences, list_sets, solve_marginals
 
 T = md.tables
 SHAPES = ((2, 3), (2, 3, 4), (3, 1, 2), (5,), (2, 2, 2, 2))

@@ -11,7 +11,7 @@ from series import Series
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.tables._parallel import parallel_composition
+from mechdesign.tables._charges import parallel_composition
 from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 T = md.tables

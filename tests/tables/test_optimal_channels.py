@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mechdesign.mechanisms._finite import Geometric
-from mechdesign.tables._optimal import optimal_count
+from mechdesign.tables._count_channel import optimal_count
 
 
 def exact_geometric(alpha, size):

@@ -8,11 +8,11 @@ import numpy as np
 
 import mechdesign as md
 from mechdesign.report import _saving as saving
+from mechdesign.tables._charges import parallel_composition
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._files import Published
-from mechdesign.tables._parallel import parallel_composition
 from mechdesign.tables._policy import Policy, describe_policy
-from mechdesign.tables._sensitivity._brute_force import neighbouring_databases
+from mechdesign.tables._sensitivity._sensitivity import neighbouring_databases
 
 LINE = Domain({"x": range(5)})
 MIXED = Domain({"age": range(4), "sex": ["f", "m"]})

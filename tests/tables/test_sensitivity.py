@@ -20,7 +20,7 @@ from refusals import Mistake, assert_refused
 from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._sensitivity._numbers import root_up
+from mechdesign.tables._sensitivity._linear import root_up
 from mechdesign.tables._sensitivity._sensitivity import Sensitivity, sensitivity
 
 # All numbers of the examples, and the origins of their clusters, are multiples of an eighth.

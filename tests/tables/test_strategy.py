@@ -18,8 +18,8 @@ from mechdesign.tables._domain import Domain
 from mechdesign.tables._files import load
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._linear import Histogram
-from mechdesign.tables._strategies._classical import build_hierarchical_levels, build_ordered_hierarchical_levels
-from mechdesign.tables._strategies._strategy import half_widths
+from mechdesign.tables._strategy import half_widths
+from mechdesign.tables._strategy_choice import build_hierarchical_levels, build_ordered_hierarchical_levels
 from mechdesign.tables._workload import MatrixQueries
 
 _LINE = Domain({"x": range(6)})
@@ -101,8 +101,8 @@ def test_every_kind_can_be_asked_for(noise):
 
 
 def test_balanced_budgets_are_better_than_equal_ones():
-    from mechdesign.tables._strategies._choice import candidate, program
-    from mechdesign.tables._strategies._gaussian import edge_space
+    from mechdesign.tables._optimal_strategies import edge_space
+    from mechdesign.tables._strategy_choice import candidate, program
     from mechdesign.tables._workload import all_ranges
 
     policy = Policy.full(Domain({"x": range(32)}))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from strategy_examples import independent_optimum, projected, space_of, threshold_space
 
-from mechdesign.tables._strategies._bound import StrategyBound, certified_bound
-from mechdesign.tables._strategies._gaussian import _Orbits, optimal_gram, symmetries
+from mechdesign.tables._optimal_strategies import StrategyBound, _Orbits, certified_bound, optimal_gram, symmetries
 from mechdesign.tables._workload import MatrixQueries, all_ranges, identity, prefixes
 
 

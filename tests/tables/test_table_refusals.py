@@ -18,8 +18,8 @@ from series import Series
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.tables._budget import Budget
-from mechdesign.tables._parallel import parallel_composition
-from mechdesign.tables._policies._known_counts import marginal_constraints
+from mechdesign.tables._charges import parallel_composition
+from mechdesign.tables._known_counts import marginal_constraints
 from mechdesign.tables._queries._cumulative import find_theta
 from mechdesign.tables._queries._cumulative_release import cdf
 from mechdesign.tables._queries._trees import budget_split, choose_tree

@@ -14,9 +14,9 @@ import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._policies._graphs import LARGEST_ARRAY, require_room
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._trees import choose_tree
+from mechdesign.tables._secret_graphs import LARGEST_ARRAY, require_room
 from mechdesign.tables._sensitivity._sensitivity import sensitivity
 from mechdesign.tables._workload import all_ranges
 

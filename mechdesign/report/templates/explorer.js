@@ -4,18 +4,16 @@
   const figure = document.getElementById("explorer");
   const { prior, used, channel, panels } = JSON.parse(figure.querySelector("script").textContent);
   const select = figure.querySelector("select");
-  const totals = used.map((_, o) => prior.reduce((sum, share, t) => sum + share * channel[t][o], 0));
-
-  function answersOf(secret) {
-    const row = Array(panels[0].names.length).fill(0);
-    used.forEach((answer, o) => (row[answer] = channel[secret][o] / 1e6));
-    return row;
-  }
+  const steps = new Uint16Array(Uint8Array.from(atob(channel), (each) => each.charCodeAt(0)).buffer);
+  const rowOf = (secret) => steps.subarray(secret * used.length, (secret + 1) * used.length);
+  const given = prior.map((_, s) => Array.from(rowOf(s), (step) => step && 10 ** ((step - 65535) / 1e4)));
+  const totals = used.map((_, o) => prior.reduce((sum, share, t) => sum + share * given[t][o], 0));
+  const answersOf = (secret) => panels[0].names.map((_, answer) => given[secret][used.indexOf(answer)] ?? 0);
 
   /** Return the mean posterior: the sum over answers o of p(o|secret) Pr(t|o), for each t. */
   function beliefsOf(secret) {
-    const posterior = (t, o) => (totals[o] > 0 ? (prior[t] * channel[t][o]) / totals[o] : prior[t]);
-    return prior.map((_, t) => channel[secret].reduce((sum, share, o) => sum + (share / 1e6) * posterior(t, o), 0));
+    const posterior = (t, o) => (totals[o] > 0 ? (prior[t] * given[t][o]) / totals[o] : prior[t]);
+    return prior.map((_, t) => given[secret].reduce((sum, share, o) => sum + share * posterior(t, o), 0));
   }
 
   function percent(value) {

@@ -18,10 +18,9 @@ import numpy.typing as npt
 import scipy.linalg
 
 from mechdesign.base._arrays import Flags, Floats
-from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
 from mechdesign.solve._blocks.iterate import Iterate, link_residual
 from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
-from mechdesign.solve._blocks.layout import BlockLayout
+from mechdesign.solve._blocks.layout import AuxiliaryRows, BlockLayout
 from mechdesign.solve._blocks.tuning import TUNING
 
 Value = TypeVar("Value", bound=np.generic)

@@ -33,9 +33,7 @@ from mechdesign.solve._blocks.iterate import (
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import BlockLayout, lay_out
 from mechdesign.solve._blocks.memory import MAX_COPIED_ROWS, MemoryBudget, check_memory
-from mechdesign.solve._blocks.newton import FactoredBlocks, factor_blocks
-from mechdesign.solve._blocks.parallel import Workers, single_threaded
-from mechdesign.solve._blocks.ratios import RatioRows
+from mechdesign.solve._blocks.newton import FactoredBlocks, RatioRows, factor_blocks
 from mechdesign.solve._blocks.solution import (
     BlockSolution,
     Iteration,
@@ -47,6 +45,7 @@ from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._blocks.tuning import TUNING, InteriorPointTuning
 from mechdesign.solve._contract import Options, Status
+from mechdesign.solve._threads import Workers, single_threaded
 
 _EXTRA = {"arrays", "memory"}
 _STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)

@@ -14,15 +14,18 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, objective, repair, with_columns
-from mechdesign.solve._blocks.estimates import activate_close_estimates
 from mechdesign.solve._blocks.interior_point import IterationEnd, iterate_blocks, largest_cost, solve_by_interior_point
 from mechdesign.solve._blocks.iterate import LOW_MU_START, UNIFORM_START, BlockState, Start
 from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.memory import MemoryBudget
-from mechdesign.solve._blocks.merging import choose_schedule, merge_columns
 from mechdesign.solve._blocks.solution import BlockSolution, Iteration
 from mechdesign.solve._blocks.tuning import Tuning
-from mechdesign.solve._blocks.working_set import BlockWorkingSet
+from mechdesign.solve._blocks.working_set import (
+    BlockWorkingSet,
+    activate_close_estimates,
+    choose_schedule,
+    merge_columns,
+)
 from mechdesign.solve._column_generation import Bracket, RestrictedSolution
 from mechdesign.solve._contract import Options, Status
 

@@ -15,8 +15,7 @@ from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
 from mechdesign.solve._linear import LinearProgram, to_mps
 from mechdesign.synthesis._bundle import describe_domains, label_names, to_csv
-from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm, normalise
-from mechdesign.synthesis._pairs import mark_irreducible
+from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm, mark_irreducible, normalise
 from mechdesign.synthesis._rows import RowReduction, list_all_rows
 from mechdesign.synthesis.formats._format import Exported, Format
 

@@ -20,7 +20,6 @@ from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._budget import Budget
 from mechdesign.tables._charges import EXACT, Terms, classes_of_values, number_of_records
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._policies._graphs import require_room
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._cumulative_release import (
     CumulativeRelease,
@@ -37,6 +36,7 @@ from mechdesign.tables._queries._trees import RangeNoise, RangeTree, as_fanout, 
 from mechdesign.tables._query import Option, Plan, Query, Way, best
 from mechdesign.tables._records import Records
 from mechdesign.tables._release import Release
+from mechdesign.tables._secret_graphs import require_room
 from mechdesign.tables._sensitivity._sensitivity import Sensitivity, of_cumulative_counts
 from mechdesign.tables._values import (
     check_pairs,

@@ -17,16 +17,15 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage._partition import UNKNOWN
 from mechdesign.mechanisms._discrete import DiscreteLaplace
-from mechdesign.tables._answers import check_table, true_answers
 from mechdesign.tables._budget import Budget, scale_numbers
 from mechdesign.tables._charges import Terms
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._query import Option, Plan, Query
-from mechdesign.tables._records import Records
+from mechdesign.tables._records import Records, check_table, true_answers
 from mechdesign.tables._release import Release
 from mechdesign.tables._sensitivity._clusterings import Box, box_of
-from mechdesign.tables._sensitivity._numbers import plain
+from mechdesign.tables._sensitivity._linear import plain
 from mechdesign.tables._sensitivity._sensitivity import (
     Sensitivity,
     of_cluster_sizes,

@@ -15,15 +15,14 @@ from mechdesign.base._arrays import Integers, read_only
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.tables._answers import check_table, true_answers
 from mechdesign.tables._budget import Budget
 from mechdesign.tables._charges import classes_of_blocks, classes_of_sum, classes_of_values
 from mechdesign.tables._domain import Domain
+from mechdesign.tables._line_graphs import block_numbers, label_numbers
 from mechdesign.tables._linear_queries import on_lattice
-from mechdesign.tables._policies._lines import block_numbers, label_numbers
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._query import Query, Question, Way
-from mechdesign.tables._records import Records
+from mechdesign.tables._records import Records, check_table, true_answers
 from mechdesign.tables._release import Release
 from mechdesign.tables._sensitivity._sensitivity import find_attribute, of_counts, of_sum
 from mechdesign.tables._values import as_labels, in_order_of_values, value_labels

@@ -36,7 +36,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.mechanisms._discrete import DiscreteLaplace
-from mechdesign.tables._policies._graphs import require_room
+from mechdesign.tables._secret_graphs import require_room
 
 
 def height(size: int, fanout: int) -> int:

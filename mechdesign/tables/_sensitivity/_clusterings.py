@@ -21,11 +21,9 @@ from mechdesign.base._arrays import Integers, as_indices
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import named
 from mechdesign.certify._exact import exact
-from mechdesign.tables._policies._graphs import BasePolicy, SecretGraph, UnboundedGraph, require_room
-from mechdesign.tables._policies._lines import AttributeGraph, CompleteGraph
-from mechdesign.tables._policies._thresholds import ThresholdGraph
-from mechdesign.tables._sensitivity._linear import LargestChange, counts, linear
-from mechdesign.tables._sensitivity._numbers import LatticeMatrix
+from mechdesign.tables._line_graphs import AttributeGraph, CompleteGraph, ThresholdGraph
+from mechdesign.tables._secret_graphs import BasePolicy, SecretGraph, UnboundedGraph, require_room
+from mechdesign.tables._sensitivity._linear import LargestChange, LatticeMatrix, counts, linear
 
 if TYPE_CHECKING:
     from mechdesign.tables._domain import Domain

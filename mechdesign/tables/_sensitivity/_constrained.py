@@ -54,12 +54,10 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Flags, Integers, read_only
 from mechdesign.base._check import require_kind
 from mechdesign.base._values import cached_property
-from mechdesign.tables._policies._contradictions import bound_length, find_rank, minimal_zero_sums
-from mechdesign.tables._policies._graphs import BasePolicy, ExplicitGraph, SecretGraph, UnboundedGraph
-from mechdesign.tables._policies._known_counts import kinds_of
-from mechdesign.tables._policies._lines import CompleteGraph
-from mechdesign.tables._sensitivity._linear import ALL, FEW_ROWS, Additive, Extremes, LargestChange, histogram
-from mechdesign.tables._sensitivity._numbers import root_up
+from mechdesign.tables._known_counts import bound_length, find_rank, kinds_of, minimal_zero_sums
+from mechdesign.tables._line_graphs import CompleteGraph
+from mechdesign.tables._secret_graphs import BasePolicy, ExplicitGraph, SecretGraph, UnboundedGraph
+from mechdesign.tables._sensitivity._linear import ALL, FEW_ROWS, Additive, Extremes, LargestChange, histogram, root_up
 
 # Up to this number of edges, the edges are listed and classified as edges within a kind or between kinds.
 _EDGES_TO_LIST = 1 << 18

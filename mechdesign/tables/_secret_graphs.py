@@ -24,7 +24,7 @@ from mechdesign.base._arrays import Flags, Integers, read_only
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._policies._known_counts import Constraint
+from mechdesign.tables._known_counts import Constraint
 
 LARGEST_EDGE_LIST = 4_000_000
 """The largest number of edges that `SecretGraph.edges` lists."""

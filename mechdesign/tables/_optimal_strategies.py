@@ -1,18 +1,35 @@
-"""The optimal strategy for Gaussian noise, and the span of a policy's edges."""
+"""Optimal strategies: for Gaussian noise, for marginal tables, and lower bounds on the error of every strategy.
+
+The proofs of the bounds include floating-point rounding. Marginal tables have an optimal strategy of their own under
+policies that treat all values of an attribute alike. The mean of a feasible X = AᵀA over all exchanges of values within
+an attribute is feasible and has no larger error, since tr(X⁺M) is convex. So some optimal X is Σ w_S P_S over sets S of
+attributes. P_S projects onto the functions of these attributes that have the mean zero along each of them. With M P_S =
+m_S P_S, dim_S = tr P_S, and c_S(D) = ‖P_S(e_x − e_y)‖² for two values that differ in the attributes D, the program is
+
+    minimise Σ dim_S m_S / w_S  subject to  Σ w_S c_S(D) ≤ 1 for every D,
+
+with one number for each set. By the inequality of Cauchy and Schwarz, every y ≥ 0 proves the lower bound (Σ_S √(dim_S
+m_S Σ_D y_D c_S(D)))² / Σ y.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import cholesky, eigh
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._values import cached_property
+from mechdesign.tables._linear_queries import LinearQueries
 
 
 @dataclass(frozen=True)
@@ -366,3 +383,290 @@ def _part(basis: csr_array, flip: csr_array, sign: int) -> csr_array | None:
     _, kept = np.unique(np.argmax(moved != 0, axis=0), return_index=True)
     moved = moved[:, kept]
     return csr_array(moved / np.linalg.norm(moved, axis=0)) if moved.size else None
+
+
+_UNIT = 2.0**-53
+# If H is shrunk by at most this share, the search for a better conditioned H stops.
+_ENOUGH = 4.0**-8
+# H is shrunk by each of these shares in turn, from 4^-20 (about 1e-12) to 1/4.
+_SLACKS = tuple(4.0**-power for power in range(20, 0, -1))
+
+
+@dataclass(frozen=True)
+class StrategyBound:
+    """A proven lower bound on tr(X⁺M) over all X with eᵀXe ≤ 1 on the edges.
+
+    Attributes:
+        value: the lower bound.
+        weights: integer weights w ≥ 0 of the edges, stored as floats, with a sum below 2⁵³.
+        multiplier: H in the coordinates of the spanning forest, of shape (d, d), with H·M·Hᵀ ⪯ Σ w_e c_e c_eᵀ.
+
+    >>> StrategyBound(2.0, np.ones(1), np.ones((1, 1))).value
+    2.0
+    """
+
+    value: float
+    weights: Floats
+    multiplier: Floats
+
+
+def certified_bound(workload: LinearQueries, space: EdgeSpace, weights: Floats) -> StrategyBound:
+    """Return a proven lower bound on the error of every strategy with unit sensitivity.
+
+    Let H·M·Hᵀ ⪯ E = Σ w_e c_e c_eᵀ, and let X be feasible. Then tr(X⁺M) ≥ 2·tr(HM) − tr(X·HMHᵀ) ≥ 2·tr(HM) − Σ w_e, by
+    completing the square in X^{1/2}. The best scaling of H and w gives the bound **tr(HM)²/Σw**. For H =
+    E·Fᵀ·(FEFᵀ)^{-1/2}·(F⁺)ᵀ with FᵀF = M, the bound equals τ²/Σw. The proof holds for every H that satisfies the
+    inequality, so H may be rounded. Only the inequality must be verified, in the coordinates of the spanning forest.
+    Four facts are used:
+
+    - the weights are integers with a sum below 2⁵⁰, and the entries of the paths are 0 or 1, so E is exact in float64;
+    - M is exact for integral workloads; for other workloads |ΔM_ij| ≤ γ_{q+4}·√(M_ii·M_jj);
+    - |fl(HMHᵀ) − HMHᵀ| ≤ γ_{2d+2}·|H||M||H|ᵀ (Higham 2002, section 3.5), and the norm of the right-hand side is at most
+      its largest row sum;
+    - if the floating-point Cholesky factorisation of A − cI succeeds for some c ≥ γ_{d+2}·tr A/(1 − γ_{d+2}), then A ⪰
+      0 (Rump 2006, theorem 2.3; Higham 2002, theorem 10.3).
+
+    H is shrunk until the inequality is verified; if every trial fails, the bound is 0. No product underflows if the
+    coefficients of the workload are zero or have magnitudes between 1e-100 and 1e100.
+
+    Args:
+        workload: the queries.
+        space: the span of the edges.
+        weights: weights μ ≥ 0 of the edges, which are not all zero; their sum is arbitrary.
+
+    Returns:
+        The bound and its proof.
+
+    >>> from mechdesign.tables._workload import identity
+    >>> from mechdesign.tables._optimal_strategies import edge_space
+    >>> space = edge_space(2, np.array([[0, 1]]))
+    >>> round(certified_bound(identity(2), space, np.ones(1)).value, 6)
+    2.0
+    """
+    rank = space.rank
+    gram, inexact = _forest_gram(workload, space)
+    spectrum, vectors = eigh(gram)
+    sizes = np.sqrt(np.diag(gram))
+    best = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
+    # Small eigenvalues of M and small weights contribute little to the bound, but they make H ill-conditioned.
+    for cut, floor in itertools.product((1e-13, 1e-10, 1e-7), (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4)):
+        kept = spectrum > cut * max(float(spectrum[-1]), 0.0)
+        if not kept.any():
+            break
+        integers = _integral_weights(space, weights, floor / rank)
+        inner = space.paths.T @ space.laplacian(integers) @ space.paths
+        multiplier = _multiplier(inner, np.sqrt(spectrum[kept]), vectors[:, kept])
+        slack = _smallest_slack(inner, multiplier, gram, inexact)
+        if slack is None:
+            continue
+        shrunk = (1.0 - slack) * multiplier
+        trace = float((shrunk * gram).sum())
+        trace -= 1.01 * _gamma(rank * rank + 4) * float((np.abs(shrunk) * np.abs(gram)).sum())
+        trace -= 1.01 * inexact * float(sizes @ np.abs(shrunk) @ sizes)
+        value = max(trace, 0.0) ** 2 / float(integers.sum()) * (1 - 8 * _UNIT)
+        if value > best.value:
+            best = StrategyBound(value, integers, shrunk)
+        if slack <= _ENOUGH:
+            break
+    return best
+
+
+def _multiplier(inner: Floats, roots: Floats, vectors: Floats) -> Floats:
+    """Return H = E·Fᵀ·(FEFᵀ)^{-1/2}·(F⁺)ᵀ for F with the given singular values and right singular vectors."""
+    middle, turn = eigh((roots[:, None] * (vectors.T @ inner @ vectors)) * roots)
+    inverse = (turn / np.sqrt(np.maximum(middle, middle[-1] * 1e-15))) @ turn.T
+    result: Floats = inner @ ((vectors * roots) @ inverse @ (vectors / roots).T)
+    return result
+
+
+def _smallest_slack(inner: Floats, multiplier: Floats, gram: Floats, inexact: float) -> float | None:
+    """Return the least share s for which ((1 − s)H)·M·((1 − s)H)ᵀ ⪯ E is proven, or None if every trial fails."""
+    rank = len(inner)
+    magnitude = np.abs(multiplier)
+    sizes = np.sqrt(np.diag(gram))
+    product = multiplier @ gram @ multiplier.T
+    product = (product + product.T) / 2
+    rows = magnitude @ (np.abs(gram) @ magnitude.sum(axis=0))
+    error = _gamma(2 * rank + 8) * float(rows.max()) + inexact * float(((magnitude @ sizes) ** 2).sum())
+    largest = float(np.trace(inner)) + float(np.linalg.norm(product))
+    shift = 1.01 * (error + 2 * _gamma(rank + 8) * largest)
+    for slack in _SLACKS:
+        # The indices of γ include terms for the rounding of the entries of (1 − s)H.
+        try:
+            cholesky(inner - (1.0 - slack) ** 2 * product - shift * np.eye(rank), lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+        return slack
+    return None
+
+
+def _integral_weights(space: EdgeSpace, weights: Floats, floor: float) -> Floats:
+    """Scale weights to integers with a sum below 2⁵⁰; edges of the forest get a share of about `floor` or more."""
+    shares = weights / weights.sum()
+    if floor > 0:
+        shares = np.where(space.in_forest, np.maximum(shares, floor), shares)
+    integers: Floats = np.floor(shares / shares.sum() * 2.0**49)
+    return integers
+
+
+def _forest_gram(workload: LinearQueries, space: EdgeSpace) -> tuple[Floats, float]:
+    """Return M in the coordinates of the forest, and a γ for which its error is |ΔM_ij| ≤ γ·√(M_ii·M_jj)."""
+    if workload.integral:
+        if workload.gram_is_quick or workload.count > workload.size:
+            return space.congruence(workload.gram()), 0.0
+        rows = space.differences(workload.matrix())
+        return rows.T @ rows, 0.0
+    rows = space.differences(workload.matrix())
+    gram = rows.T @ rows
+    return (gram + gram.T) / 2, 1.01 * _gamma(workload.count + 8)
+
+
+def _gamma(terms: int) -> float:
+    """Return an upper bound on γ_n = nu/(1 − nu), where u is the unit roundoff."""
+    product = terms * _UNIT
+    return math.nextafter(1.001 * product / (1 - product), math.inf)
+
+
+Sets = tuple[tuple[int, ...], ...]
+
+# The largest number of differences D times sets S; the program takes minutes there.
+LARGEST_PROGRAM = 2**23
+# Integers whose squares, summed with those of the other sets, need at most this number of bits.
+_BITS = 61
+_GAP = 1e-10
+
+
+@dataclass(frozen=True)
+class MarginalStrategy:
+    """Noisy tables k_S R_S for sets S of attributes; R_S is a product of n_i I − J over S, and of sums elsewhere.
+
+    Attributes:
+        shape: the number of values of each attribute.
+        sets: the sets S.
+        multiples: the integers k_S.
+        power: the exact squared ℓ2 sensitivity of all rows together.
+        trace: the total squared error for noise of variance 1 on each row.
+        bound: a proven lower bound on the error of every linear strategy with sensitivity 1 and noise of variance 1.
+    """
+
+    shape: tuple[int, ...]
+    sets: Sets
+    multiples: tuple[int, ...]
+    power: int
+    trace: float
+    bound: float
+
+    @property
+    def count(self) -> int:
+        """Return the number of rows."""
+        return sum(math.prod(self.shape[i] for i in chosen) for chosen in self.sets)
+
+    def rows(self) -> Integers:
+        """Return the rows k_S R_S over the values, minus their first columns, int64 of shape (count, |T|)."""
+        parts = [k * self._table(chosen) for k, chosen in zip(self.multiples, self.sets, strict=True)]
+        rows: Integers = np.concatenate(parts)
+        rows -= rows[:, :1].copy()
+        return rows
+
+    def decoding(self) -> Floats:
+        """Return the pseudoinverse of all k_S R_S, float64 of shape (|T|, count)."""
+        size = math.prod(self.shape)
+        parts = []
+        for k, chosen in zip(self.multiples, self.sets, strict=True):
+            cells = math.prod(self.shape[i] for i in chosen)
+            parts.append(self._table(chosen).T / (float(k) * cells * size))
+        return np.concatenate(parts, axis=1)
+
+    def _table(self, chosen: tuple[int, ...]) -> Integers:
+        factors = [
+            n * np.eye(n, dtype=np.int64) - 1 if i in chosen else np.ones((1, n), dtype=np.int64)
+            for i, n in enumerate(self.shape)
+        ]
+        table: Integers = reduce(np.kron, factors)
+        return table
+
+
+def list_differences(shape: Sequence[int], *, one: bool) -> Sets:
+    """Return the sets of attributes that can differ along an edge; with `one`, each set has one attribute."""
+    varied = [i for i, n in enumerate(shape) if n > 1]
+    return tuple(D for r in range(1, 2 if one else len(varied) + 1) for D in itertools.combinations(varied, r))
+
+
+def list_sets(shape: Sequence[int], tables: Sets) -> Sets:
+    """Return the sets of attributes whose differences some table shows."""
+    varied = [frozenset(i for i in table if shape[i] > 1) for table in tables]
+    found = {S for table in varied for r in range(1, len(table) + 1) for S in itertools.combinations(sorted(table), r)}
+    return tuple(sorted(found, key=lambda S: (len(S), S)))
+
+
+def solve_marginals(shape: tuple[int, ...], tables: Sets, sets: Sets, differences: Sets) -> MarginalStrategy:
+    """Return the strategy with the least error, up to a relative 1e-10 and the rounding to integers, and its bound."""
+    size = math.prod(shape)
+    weights = [
+        math.prod(shape[i] - 1 for i in S)
+        * sum(size // math.prod(shape[i] for i in table) for table in tables if set(S) <= set(table))
+        for S in sets
+    ]
+    # For k_S R_S, w_S is k_S² · cells · |T|, and the squared change is an integer.
+    changes = [[_change(shape, S, D) for S in sets] for D in differences]
+    units = [math.prod(shape[i] for i in S) * size for S in sets]
+    costs = np.array([weight / unit for weight, unit in zip(weights, units, strict=True)])
+    squares, prices = _minimise(costs, np.array(changes, dtype=np.float64))
+    scale = 2.0 ** math.floor((_BITS - math.log2(max(np.array(changes, dtype=np.float64) @ squares))) / 2 - 1)
+    multiples = tuple(max(1, round(math.sqrt(square) * scale)) for square in squares)
+    power = max(sum(k * k * change for k, change in zip(multiples, row, strict=True)) for row in changes)
+    trace = sum(Fraction(w, u * k * k) for w, u, k in zip(weights, units, multiples, strict=True))
+    bound = _prove(weights, units, changes, prices)
+    return MarginalStrategy(shape, sets, multiples, power, float(trace), bound)
+
+
+def _change(shape: Sequence[int], chosen: Sequence[int], differing: Sequence[int]) -> int:
+    """Return ‖R_S(e_x − e_y)‖² for two values that differ in the given attributes."""
+    same = [shape[i] * (shape[i] - 1) for i in chosen]
+    mixed = [-shape[i] if i in differing else shape[i] * (shape[i] - 1) for i in chosen]
+    return 2 * (math.prod(same) - math.prod(mixed))
+
+
+def _minimise(costs: Floats, changes: Floats) -> tuple[Floats, Floats]:
+    """Minimise Σ costs/x over x > 0 with changes·x ≤ 1 by a barrier method; return x and multipliers of the rows."""
+    x = np.sqrt(costs)
+    x *= 0.5 / (changes @ x).max()
+    weight = len(changes) / float((costs / x).sum())
+    while True:
+        for _ in range(100):
+            slack = 1 - changes @ x
+            inverse = changes.T / slack
+            slope = -weight * costs / x + x * inverse.sum(axis=1)
+            scaled = inverse * x[:, None]
+            curvature = scaled @ scaled.T + np.diag(2 * weight * costs / x)
+            step = np.linalg.solve(curvature, -slope)
+            decrement = -float(slope @ step)
+            if decrement < 1e-9:
+                break
+            # Within 1/(1 + √decrement), a step stays inside, and the barrier function falls; longer steps are tried.
+            length, least = 1.0, 1 / (1 + math.sqrt(decrement))
+            value = _barrier(costs, changes, weight, x)
+            while length > least and not _barrier(costs, changes, weight, x * (1 + length * step)) < value:
+                length = max(length / 2, least)
+            x = x * (1 + length * step)
+        if len(changes) <= _GAP * weight * float((costs / x).sum()):
+            return x, 1 / slack
+        weight *= 10
+
+
+def _barrier(costs: Floats, changes: Floats, weight: float, x: Floats) -> float:
+    """Return weight · Σ costs/x − Σ ln(1 − changes·x); infinity outside."""
+    slack = 1 - changes @ x
+    if not ((x > 0).all() and (slack > 0).all()):
+        return math.inf
+    return weight * float((costs / x).sum()) - float(np.log(slack).sum())
+
+
+def _prove(weights: list[int], units: list[int], changes: list[list[int]], prices: Floats) -> float:
+    """Return (Σ √(weight · Σ y·change / unit))² / Σ y, rounded down, for the multipliers y."""
+    shares = [Fraction(price) for price in prices.tolist()]
+    terms = []
+    for weight, unit, column in zip(weights, units, zip(*changes, strict=True), strict=True):
+        inner = weight * sum(y * change for y, change in zip(shares, column, strict=True)) / unit
+        terms.append(math.sqrt(float(inner) * (1 - 2 * _UNIT)) * (1 - 2 * _UNIT))
+    return math.fsum(terms) ** 2 / float(sum(shares)) * (1 - 16 * _UNIT)

@@ -17,15 +17,13 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.leakage._partition import Partition
 from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
-from mechdesign.tables._answers import true_answers
 from mechdesign.tables._budget import Budget
 from mechdesign.tables._charges import EXACT, UNBIASED, Terms
 from mechdesign.tables._linear_queries import LinearQueries
+from mechdesign.tables._optimal_strategies import EdgeSpace, StrategyBound
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._records import Records
+from mechdesign.tables._records import Records, true_answers
 from mechdesign.tables._release import Release
-from mechdesign.tables._strategies._bound import StrategyBound
-from mechdesign.tables._strategies._gaussian import EdgeSpace
 
 _FINE = 2.0**20
 

@@ -1,1 +1,0 @@
-"""Column generation for parts that share distortion floors."""

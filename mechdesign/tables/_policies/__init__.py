@@ -1,1 +1,0 @@
-"""Secret graphs and known counts."""

@@ -1,1 +1,0 @@
-"""Strategies: noisy queries from which the answers to a workload are decoded."""
