@@ -13,6 +13,8 @@ from ._correlations import Candidates as Candidates
 from ._correlations import Varying as Varying
 from ._estimate import Correlations as Correlations
 from ._estimate import correlations_from_traces as correlations_from_traces
+from ._limits import PairLimits as PairLimits
+from ._limits import largest_scale as largest_scale
 from ._loss import LossFunction as LossFunction
 from ._loss_by_programs import loss_by_programs as loss_by_programs
 from ._recursion import User as User

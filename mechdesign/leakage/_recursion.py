@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_budgets, read_only
@@ -17,6 +17,7 @@ from mechdesign.base._check import as_integer, as_list, require_kind, require_un
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, check_directions, functions_of_both, step_functions
+from mechdesign.leakage._limits import PairLimits, supremum_of_pairs
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._matrices import backward_of_pairs, forward_of_pairs, matrices_in, temporal_of_pairs
 from mechdesign.leakage._transitions import as_not_negative, round_up
@@ -142,28 +143,53 @@ def temporal(
     return _totals(before, after, budgets)
 
 
+@overload
+def supremum(epsilon: float, backward: Correlation = None, forward: Correlation = None) -> float: ...
+@overload
+def supremum(
+    epsilon: Sequence[Sequence[float]] | NDArray[Any], backward: Correlation = None, forward: Correlation = None
+) -> PairLimits: ...
+
+
 @in_own_arithmetic
-def supremum(epsilon: float, backward: Correlation = None, forward: Correlation = None) -> float:
+def supremum(epsilon: Any, backward: Correlation = None, forward: Correlation = None) -> float | PairLimits:
     """Return the limit of a release's leakage if all releases before and after it spend ε.
 
     The limit is the supremum of the backward leakage plus that of the forward leakage, minus ε (Theorem 11).
 
+    For a matrix E the result has a bound for each pair of states. The recursion B_t = E + T(B_{t−1}) of `backward` is
+    bounded at every step by one matrix B with E + T(B) ≤ B, which is searched and checked; of `Candidates` B fulfils
+    it for each matrix, so that it holds if they occur in any order. Where the recursion has no bound, which is proved,
+    the leakage itself may have one: a power P^m bounds it by m·max E + max_j ln(P^m_sj / P^m_tj). The least counts.
+
     Args:
-        epsilon: Budget of every release in nats, at least 0.
+        epsilon: Budget of every release in nats, at least 0; or a matrix of bounds of pairs, shape (n, n).
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.
         forward: Pr(next state | state now), in the same forms as `backward`.
 
     Returns:
-        The limit in nats; `math.inf` if the leakage diverges.
+        The limit in nats; `math.inf` if the leakage diverges. For a matrix the bounds of all pairs, and their reasons.
+
+    Raises:
+        InputError: The budget or a correlation is invalid, or a correlation varies with time.
+        SolverError: For a matrix: it was not decided whether a pair has a bound.
 
     >>> round(supremum(0.1, backward=[[0.8, 0.2], [0.2, 0.8]]), 6)
     0.248772
+    >>> limit = supremum([[0, 0.1], [0.1, 0]], backward=[[0.8, 0.2], [0.0, 1.0]])
+    >>> limit.bounds.round(4).tolist()
+    [[0.0, 0.6459], [0.4226, 0.0]]
+    >>> limit.proved
+    'backward: an invariant for 2 pairs, for the same matrix at every step'
     """
-    epsilon = as_not_negative(epsilon, "epsilon")
-    total = 0.0
+    matrices = matrices_in([epsilon], "epsilon")
+    if matrices is not None:
+        return supremum_of_pairs(matrices[0], backward, forward)
+    spent = as_not_negative(epsilon, "epsilon")
+    limit = 0.0
     for functions in functions_of_both(backward, forward):
-        total += max(epsilon if loss is None else loss.supremum(epsilon) for loss in functions)
-    return total - epsilon
+        limit += max(spent if loss is None else loss.supremum(spent) for loss in functions)
+    return limit - spent
 
 
 def both_ways(budgets: Floats, backward: Correlation, forward: Correlation) -> tuple[list[Amount], list[Amount]]:

@@ -1,0 +1,650 @@
+"""Bounds of pairs at every future step, and the largest scale of a release that keeps a bound.
+
+E is the matrix of bounds of one release and T_i(B) the amount that the releases before it add under the matrix P_i,
+see `mechdesign.leakage._transport`. T_i is monotone, so one matrix B ≥ E with E + T_i(B) ≤ B for every i bounds each
+pair at every step, in every order of the matrices: an *invariant*. The search for it is not part of the proof.
+
+A *witness* is a set S of pairs and numbers b on S with E + T(b + c) ≥ b + c + a margin for every real c, if all other
+pairs have arbitrary bounds. Then the recursion has no finite bound on S. The leakage itself may have one: after m steps
+it is at most (m − 1)·max E plus the amount that one step with the matrix P^m reveals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.sparse.linalg import spsolve
+
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arrays import Flags, Floats, Integers, read_only
+from mechdesign.base._check import as_integer
+from mechdesign.base._errors import InputError, SolverError
+from mechdesign.base._names import Labels, labels_of, order_of
+from mechdesign.leakage._bounds import ULP, add, as_bounds, close, up
+from mechdesign.leakage._correlations import Correlation, functions_of_both, step_functions
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._matrices import temporal_of_pairs
+from mechdesign.leakage._transitions import as_target
+from mechdesign.leakage._transport import Rows, Slopes, enclose, step
+
+# Successive invariants differ by at most this share at the end, and the number of matrices that are tried for it.
+_TOLERANCE = 1e-9
+_ROUNDS = 120
+
+# Steps of the recursion from which its limit is bounded from below.
+_STEPS = 8
+
+# The growth per step, in nats, that a witness must show: far above the rounding of a step.
+_MARGIN = 1e-11
+
+# Matrices are tried above the fixed point of E plus this amount, which absorbs rounding. It rises up to the second one.
+_RAISED = 1e-11
+_MOST_RAISED = 1e-7
+
+# Parts of the largest conceivable bound of a pair that can shrink: starting points from above.
+_PARTS = (1e-3, 1e-2, 0.1, 0.3, 1.0, 4.0, 16.0)
+
+# Products of matrices: their number at one length, the lengths, and the least entry whose relative error is known.
+_MOST_PRODUCTS = 64
+_LENGTHS = 64
+_LEAST_ENTRY = 1e-250
+
+SH = float(__import__("os").environ.get("SH", ".5"))
+# The z of a point that stands for 0, in logarithms.
+_FAR = 1e300
+
+# The relative error of the largest scale, and the share of its upper end at which the search gives up.
+_SCALE_TOLERANCE = 1e-6
+_LEAST_SCALE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class PairLimits:
+    """Bounds of every pair of states that hold at every future step.
+
+    Attributes:
+        bounds: Upper bounds in nats, shape (n, n), rounded up; `math.inf` for a pair without a bound.
+        lower: Numbers that the limit of the recursion is not below, shape (n, n), rounded down. A power of the matrix
+            may bound the leakage itself below them.
+        proved: A sentence that says what proves the bounds, and for which sequences of matrices.
+
+    >>> from mechdesign.leakage import supremum
+    >>> supremum([[0, 0.2], [0.2, 0]], backward=[[0.8, 0.2], [0.2, 0.8]]).bounds.round(4).tolist()
+    [[0.0, 0.4907], [0.4907, 0.0]]
+    """
+
+    bounds: Floats
+    lower: Floats
+    proved: str
+    _reasons: dict[str, NDArray[np.object_]]
+
+    def reason(self, s: int, t: int) -> str:
+        """Return what bounds the pair (s, t) at every future step, or why it has no bound.
+
+        Args:
+            s: The state of the numerator.
+            t: The state of the denominator.
+
+        Returns:
+            A sentence, or one sentence for each direction.
+        """
+        found = (f"{direction}: {reasons[s, t]}" for direction, reasons in self._reasons.items())
+        return "; ".join(found) or self.proved
+
+
+class _Added(NamedTuple):
+    """What the releases before, or after, one add to each pair: both ends, the reasons of the upper one, a summary."""
+
+    upper: Floats
+    lower: Floats
+    reasons: NDArray[np.object_]
+    proved: str
+
+
+def supremum_of_pairs(epsilon: Any, backward: Correlation, forward: Correlation) -> PairLimits:
+    """Return bounds of every pair that hold at every future step if every release has the given bounds.
+
+    Args:
+        epsilon: Bounds E of one release in nats, shape (n, n).
+        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.
+        forward: Pr(next state | state now), in the same forms as `backward`.
+
+    Returns:
+        The bounds, numbers that the limit of the recursion is not below, and what was proved.
+
+    Raises:
+        InputError: If a correlation varies with time, has no matrix, or has another number of states.
+        SolverError: If neither an invariant nor a witness was found.
+    """
+    functions = dict(zip(("backward", "forward"), functions_of_both(backward, forward), strict=True))
+    known = [(path, loss) for path, losses in functions.items() for loss in losses if loss is not None]
+    labels = next((names for path, loss in known if (names := labels_of(loss.names, path))), ())
+    E = close(as_bounds(epsilon, "epsilon", labels))
+    rows: dict[str, list[Rows]] = {}
+    for path, loss in known:
+        rows.setdefault(path, []).append(_rows(loss, len(E), labels, path))
+    added = {path: _added(E, each, path) for path, each in rows.items()}
+    upper, lower = E, E
+    for part in added.values():
+        upper, lower = add(upper, part.upper), np.maximum(lower, _down(lower + part.lower))
+    proved = "; ".join(f"{path}: {part.proved}" for path, part in added.items()) or "the releases are independent"
+    reasons = {path: part.reasons for path, part in added.items()}
+    return PairLimits(read_only(upper), read_only(lower), proved, reasons)
+
+
+def _rows(loss: LossFunction, n: int, labels: Labels, path: str) -> Rows:
+    """Return the rows of a correlation in the order of the labels."""
+    if loss.matrix is None:
+        bound, remedy = "a matrix", "give the matrix itself, or an ε that is a number"
+        raise InputError(path, "is a loss function without its matrix", bound=bound, remedy=remedy)
+    if loss.n != n:
+        raise InputError(path, "has another number of states", value=loss.n, bound=f"{n}, as in epsilon")
+    order = order_of(loss.names, labels, path) if labels else None
+    matrix: Any = loss.matrix
+    return Rows(matrix if order is None else matrix[order][:, order])
+
+
+def _down(values: Floats) -> Floats:
+    return np.where(np.isfinite(values) & (values != 0), np.nextafter(values, -np.inf), values)
+
+
+def _added(E: Floats, rows: list[Rows], path: str) -> _Added:
+    """Return what releases in one direction add to each pair, by the recursion and by powers of the matrix."""
+    reasons = np.full(E.shape, "an invariant bounds it", dtype=object)
+    upper, lower = _recursion_limit(E, rows, reasons, path)
+    powers = _power_bounds(E, rows)
+    better = powers < upper
+    while better.any():
+        reasons[better] = "a power of the matrix bounds it"
+        before, upper = upper, np.minimum(upper, powers)
+        powers = _largest(rows, add(E, upper)).upper
+        better = powers < upper * (1 - _TOLERANCE)
+        if not np.isinf(before).any() and not (upper < 0.999 * before).any():
+            break
+    off = ~np.eye(len(E), dtype=bool)
+    unbounded = int(np.isinf(upper[off]).sum())
+    by_power = int((reasons[off] == "a power of the matrix bounds it").sum())
+    counts = [(int(off.sum()) - unbounded - by_power, "an invariant"), (by_power, "a power of the matrix")]
+    said = [f"{what} for {count} pairs" for count, what in counts if count]
+    said += [f"no bound for {unbounded} pairs"] * (unbounded > 0)
+    order = "the same matrix at every step" if len(rows) == 1 else f"every order of {len(rows)} matrices"
+    return _Added(upper, lower, reasons, f"{', '.join(said)}, for {order}")
+
+
+# ---- the limit of the recursion --------------------------------------------------------------------------------------
+
+
+class _Largest(NamedTuple):
+    """The largest T_i(B) of several matrices: both ends, the number i, and the slopes of e^T in e^B."""
+
+    upper: Floats
+    lower: Floats
+    number: Integers
+    slopes: tuple[Integers, Integers, Integers, Integers, Floats]
+
+
+def _largest(rows: list[Rows], B: Floats) -> _Largest:
+    upper, lower = np.zeros_like(B), np.zeros_like(B)
+    numbers = np.zeros(B.shape, dtype=np.int64)
+    known: list[tuple[int, Slopes]] = []
+    for number, matrix in enumerate(rows):
+        slopes: Slopes = []
+        own_upper, own_lower = step(matrix, B, None, slopes)
+        known.append((number, [*slopes, *_slopes_of_any(matrix, B)]))
+        numbers[own_upper > upper] = number
+        upper, lower = np.maximum(upper, own_upper), np.maximum(lower, own_lower)
+    kept: Slopes = []
+    for number, slopes in known:
+        for s, t, j, k, share in slopes:
+            used = numbers[s, t] == number
+            kept.append((s[used], t[used], j[used], k[used], share[used]))
+    return _Largest(upper, lower, numbers, _joined(kept))
+
+
+def _joined(slopes: Slopes) -> tuple[Integers, Integers, Integers, Integers, Floats]:
+    none = np.zeros(0, dtype=np.int64)
+    s, t, j, k, share = zip((none, none, none, none, np.zeros(0)), *slopes, strict=True)
+    return (*map(np.concatenate, (s, t, j, k)), np.concatenate(share))  # type: ignore[return-value]
+
+
+def _slopes_of_any(matrix: Rows, B: Floats) -> Slopes:
+    """Return the slopes of pairs with one row that may be anything, which is worst as a unit row."""
+    slopes: Slopes = []
+    for s in np.flatnonzero(np.diff(matrix.ptr)).tolist() if len(matrix.any) else ():
+        col, log = _row(matrix, s, matrix.col)
+        for first, terms in ((True, log[:, None] + B[col]), (False, log[:, None] - B.T[col])):
+            values = np.logaddexp.reduce(terms, axis=0)
+            unit = int(values.argmax() if first else values.argmin())
+            share, here = np.exp(terms[:, unit] - values[unit]), np.full(len(col), unit)
+            for m in matrix.any.tolist() if np.isfinite(values[unit]) else ():
+                ends = [np.full(len(col), state) for state in (s, m)]
+                slopes.append((*ends, col, here, share) if first else (*ends[::-1], here, col, share))
+    return slopes
+
+
+def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], path: str) -> tuple[Floats, Floats]:
+    """Return both ends of what the recursion adds in the limit, and write the reasons of pairs without a bound.
+
+    The matrices that are tried come from Newton's method on e^B, from the recursion, and from above.
+    """
+    off = ~np.eye(len(E), dtype=bool)
+    endless = np.isinf(E)
+    reasons[endless] = "one release has no bound"
+    _spread(rows, endless, reasons)
+    below = X = np.where(endless, np.inf, E)
+    proved = carried = points = None
+    raised, searched = _RAISED, False
+    starts: Iterator[Floats] = iter(())
+    for count in range(1, _ROUNDS + 1):
+        found = _largest(rows, X)
+        if X is below:
+            below = np.where(endless, np.inf, np.maximum(below, _down(E + found.lower)))
+        if (add(E, found.upper) <= X)[off].all():
+            last = np.full(E.shape, np.inf) if proved is None else proved
+            proved, carried = np.minimum(last, X), found.upper if carried is None else np.minimum(carried, found.upper)
+            points = _points(rows, X, found)
+            with np.errstate(invalid="ignore"):
+                if not (last - proved > _TOLERANCE * (1 + proved)).any():
+                    break
+        trial = _newton(E + raised, X, found) if count % 8 else None
+        if trial is None and proved is None and not searched:
+            searched, starts = True, _from_above(rows, E, endless)
+            witness = _witness(rows, E, endless)
+            if witness is not None:
+                pairs = np.isfinite(witness)
+                reasons[pairs] = f"a witness: {int(pairs.sum())} pairs drive each other upward without end"
+                endless = endless | pairs
+                _spread(rows, endless, reasons)
+                below = X = np.where(endless, np.inf, below)
+                searched = False
+                continue
+        if trial is not None:
+            X = np.where(endless, np.inf, np.maximum(close(trial), below))
+        elif proved is not None and carried is not None:
+            X, raised = close(np.minimum(proved, add(E, carried))), min(10 * raised, _MOST_RAISED)
+        else:
+            X = np.maximum(next(starts, below), below) if count % 3 == 0 else below
+    if proved is None or carried is None or points is None:
+        s, t = np.unravel_index(np.argmax(np.where(endless, -1.0, below)), E.shape)
+        raise SolverError(
+            f"{path}: not decided whether the pair ({s}, {t}) has a bound at every future step: at least "
+            f"{float(below[s, t])!r} nats, and neither an invariant nor a witness was found. The bounds are at most a "
+            "rounding away from those that diverge: scale them up or down by a millionth"
+        )
+    lower = _raise_lower(rows, E, points, below, np.where(endless, np.inf, proved))
+    with np.errstate(invalid="ignore"):
+        return np.where(endless, np.inf, carried), np.where(endless, np.inf, np.maximum(_down(lower - E), 0))
+
+
+def _spread(rows: list[Rows], endless: Flags, reasons: NDArray[np.object_]) -> None:
+    """Add the pairs (s, t) where s may come from a state without a bound to any state before t; write the reasons."""
+    while True:
+        new: Flags = np.any([_escapes(matrix, ~endless) for matrix in rows], axis=0) & ~endless
+        np.fill_diagonal(new, False)
+        if not new.any():
+            return
+        reasons[new] = "the first state may come from one without a bound to any state before the second"
+        endless |= new
+
+
+def _newton(E: Floats, B: Floats, found: _Largest) -> Floats | None:
+    """Return the fixed point of e^E e^T with T and its slopes as at B; None where these slopes have no finite one."""
+    free = np.isfinite(B) & ~np.eye(len(B), dtype=bool)
+    number = np.full(B.shape, -1)
+    number[free] = np.arange(free.sum())
+    s, t, j, k, share = found.slopes
+    row, column = number[s, t], number[j, k]
+    both = (row >= 0) & (column >= 0)
+    size = int(free.sum())
+    slopes = sparse.csr_array((share[both], (row[both], column[both])), shape=(size, size))
+    # e^(E + T − B): the growth of each pair. A product of e^50 and a share is far above any fixed point.
+    growth = np.exp(np.minimum(E[free] + found.upper[free] - B[free], 50))
+    system = sparse.csc_array(sparse.eye_array(size) - sparse.diags_array(growth) @ slopes)
+    with np.errstate(all="ignore"):
+        factor = spsolve(system, growth * (1 - slopes.sum(axis=1)))
+    if not (np.isfinite(factor).all() and (factor > 0).all()):
+        return None
+    fixed = B.copy()
+    fixed[free] = np.maximum(B[free] + np.log(factor), E[free])
+    return fixed
+
+
+# ---- pairs that grow without end -------------------------------------------------------------------------------------
+
+
+def _meets(matrix: Rows, pairs: Flags) -> Flags:
+    """Return whether j has one of the pairs (j, k) for a state k before t: shape (n, n), entry (j, t)."""
+    met = np.zeros(pairs.shape, dtype=np.bool_)
+    met[:] = pairs.astype(np.float32) @ matrix.support.T > 0
+    # A row that may be anything may be the worst state.
+    met[:, matrix.any] = pairs.all(axis=1)[:, None]
+    return met
+
+
+def _escapes(matrix: Rows, pairs: Flags) -> Flags:
+    """Return whether s may come from a state j that has none of the pairs (j, k), k before t: shape (n, n)."""
+    missed = (~_meets(matrix, pairs)).astype(np.float32)
+    escapes = np.asarray(matrix.support @ missed > 0, dtype=np.bool_)
+    escapes[matrix.any] = missed.any(axis=0)
+    return escapes
+
+
+def _rounds_to_catch(rows: list[Rows], endless: Flags) -> Integers:
+    """Return the round in which t has met s whatever s does, shape (n, n); −1 if never.
+
+    Only pairs of the last kind may grow without end, because a met pair costs nothing more.
+    """
+    caught = np.eye(len(endless), dtype=bool)
+    rounds = np.where(caught, 0, -1)
+    for count in range(1, caught.size + 1):
+        new = ~caught & ~endless & ~np.any([_escapes(matrix, caught) for matrix in rows], axis=0)
+        if not new.any():
+            break
+        rounds[new] = count
+        caught |= new
+    return rounds
+
+
+def _from_above(rows: list[Rows], E: Floats, endless: Flags) -> Iterator[Floats]:
+    """Yield ever larger matrices; the last ones are invariants if the pairs that can grow shrink in every step."""
+    rounds = _rounds_to_catch(rows, endless)
+    least = min(float(matrix.log.min()) for matrix in rows)
+    most = float(np.where(endless, 0, E).max()) + math.log(len(E)) - least
+    for part in _PARTS:
+        yield np.where(endless, np.inf, part * most * np.where(rounds < 0, 4 * (1 + rounds.max()), rounds))
+
+
+def _growth(rows: list[Rows], S: Flags, b: Floats, endless: Flags) -> Floats:
+    """Return the limit of T(b + c) − c as c rises, rounded down, on S; pairs outside S and `endless` cost nothing."""
+    s, t = np.nonzero(S)
+    free = ~S & ~endless
+    cost = np.where(S, b, np.where(free, -np.inf, np.inf))
+    growth = np.full(S.shape, -np.inf)
+    for matrix in rows:
+        kept = ~_meets(matrix, free)
+        unknown = np.isin(s, matrix.any) | np.isin(t, matrix.any)
+        a, z = s[~unknown], t[~unknown]
+        growth[a, z] = np.maximum(growth[a, z], enclose(matrix, a, z, np.where(S, b, np.inf), kept[:, z].T)[1])
+        if unknown.any():
+            growth = np.where(S, np.maximum(growth, _growth_of_any(matrix, cost)), growth)
+    return np.where(S, growth, -np.inf)
+
+
+def _growth_of_any(matrix: Rows, cost: Floats) -> Floats:
+    """Return the growth of pairs with a row that may be anything, rounded down; −∞ for other pairs."""
+    growth = np.full(cost.shape, -np.inf)
+    for s in np.flatnonzero(np.diff(matrix.ptr)).tolist():
+        col, log = _row(matrix, s, matrix.col)
+        slack = 8 * ULP * (len(col) + 800 + float(np.abs(cost[np.isfinite(cost)]).max(initial=0.0)))
+        growth[s, matrix.any] = np.logaddexp.reduce(log[:, None] + cost[col], axis=0).max() - slack
+        growth[matrix.any, s] = -np.logaddexp.reduce(log[:, None] - cost.T[col], axis=0).min() - slack
+    growth[np.ix_(matrix.any, matrix.any)] = cost.max()
+    return growth
+
+
+def _witness(rows: list[Rows], E: Floats, endless: Flags) -> Floats | None:
+    """Return the offsets b of a witness, −∞ outside of it; None if none is found.
+
+    The growth is iterated; pairs whose average growth is positive are candidates, and pairs that fail the test leave.
+    """
+    S = (_rounds_to_catch(rows, endless) < 0) & ~endless
+    if not S.any():
+        return None
+    history = [np.where(S, 0.0, -np.inf)]
+    last = 2 * min(len(E), 12) + 4
+    for count in range(1, last + 1):
+        history.append(np.where(S, E + _growth(rows, S, history[-1], endless), -np.inf))
+        if (history[-1][S] <= history[-2][S]).all():
+            return None
+        if count & (count - 1) and count != last:
+            continue
+        half = count // 2
+        with np.errstate(invalid="ignore"):
+            rate = np.where(S, (history[-1] - history[half]) / (count - half), -np.inf)
+        for least in (2 * _MARGIN, rate.max() / 2):
+            grows = S & (rate > least)
+            b = np.max([each - number * least for number, each in enumerate(history[half:])], axis=0)
+            while grows.any():
+                keep = grows & (_down(E + _growth(rows, grows, b, endless)) >= b + _MARGIN)
+                if (keep == grows).all():
+                    return np.where(grows, b, -np.inf)
+                grows = keep
+    return None
+
+
+# ---- lower ends of the limit -----------------------------------------------------------------------------------------
+
+
+class _Point(NamedTuple):
+    """The rows of a pair and a point where T is attained: x on the states of s, z on those of t. All in logarithms."""
+
+    pair: tuple[int, int]
+    J: Integers
+    p: Floats
+    K: Integers
+    q: Floats
+    x: Floats
+    z: Floats
+
+    def amount(self, B: Floats, keeps_x: bool) -> tuple[float, Integers, Integers, Floats]:
+        """Return a lower bound of T(B), concave in e^B, and the shares of it that entries (j, k) of B carry.
+
+        Either x is kept and z is as small as the cone allows, or z is kept and x is as large.
+        """
+        between = B[np.ix_(self.J, self.K)]
+        if keeps_x:
+            needs = self.x[:, None] - between
+            at = needs.argmax(axis=0)
+            top, bottom = self.p + self.x, self.q + needs[at, np.arange(len(at))]
+            j, k, logs = self.J[at], self.K, bottom
+        else:
+            # Where z is 0, x is 0 too, even if it has no bound.
+            grants = np.where(self.z > -np.inf, between + np.maximum(self.z, -_FAR), -np.inf)
+            at = grants.argmin(axis=1)
+            top, bottom = self.p + grants[np.arange(len(at)), at], self.q + self.z
+            j, k, logs = self.J, self.K[at], top
+        above, below = float(np.logaddexp.reduce(top)), float(np.logaddexp.reduce(bottom))
+        size = len(B) + 800 + float(B[np.isfinite(B)].max()) + abs(above) + abs(below)
+        share = np.exp(logs - (below if keeps_x else above))
+        return max(above - below - 8 * ULP * size, 0.0), j, k, share
+
+
+def _points(rows: list[Rows], B: Floats, found: _Largest) -> list[_Point]:
+    """Return a point for each pair from the shares that the entries of B carry."""
+    s, t, j, k, share = found.slopes
+    order = np.lexsort((t, s))
+    s, t, j, k, share = s[order], t[order], j[order], k[order], share[order]
+    ends = np.flatnonzero(np.diff(s * len(B) + t, append=-1)) + 1
+    points = []
+    for first, stop in zip([0, *ends], ends, strict=False):
+        pair, part = (int(s[first]), int(t[first])), slice(first, stop)
+        matrix = rows[found.number[pair]]
+        J, p = _row(matrix, pair[0], j[part])
+        K, q = _row(matrix, pair[1], k[part])
+        with np.errstate(divide="ignore"):
+            x = np.log(np.bincount(j[part], share[part], minlength=len(B))[J]) - p
+        points.append(_Point(pair, J, p, K, q, x, (x[:, None] - B[np.ix_(J, K)]).max(axis=0)))
+    return points
+
+
+def _row(matrix: Rows, state: int, used: Integers) -> tuple[Integers, Floats]:
+    """Return the states and logarithms of a row; of a row that may be anything, the one state that is used."""
+    part = slice(matrix.ptr[state], matrix.ptr[state + 1])
+    return (used[:1], np.zeros(1)) if state in matrix.any else (matrix.col[part], matrix.log[part])
+
+
+def _raise_lower(rows: list[Rows], E: Floats, points: list[_Point], below: Floats, above: Floats) -> Floats:
+    """Return numbers that the limit of the recursion is not below, from `below` upward to `above` at most.
+
+    H is concave in e^B and at most T. Let b be below the limit, E + H(b) > b wherever v > b, and v ≤ E + H(v) there.
+    Then H carries each point between b and v, on the line in e^B, strictly above itself. So the limit is not there.
+    """
+    endless = np.isinf(above)
+    for _ in range(_STEPS):
+        found = _largest(rows, below)
+        enough = SH * found.lower + (1 - SH) * (below - E)
+        options: dict[tuple[int, int], list[tuple[float, _Point, bool]]] = {}
+        for point in [*points, *_points(rows, below, found)]:
+            for keeps_x in (False, True):
+                if point.amount(below, keeps_x)[0] >= enough[point.pair]:
+                    options.setdefault(point.pair, []).append((point.amount(above, keeps_x)[0], point, keeps_x))
+        chosen = [max(each, key=lambda option: option[0])[1:] for each in options.values()]
+        raised = _raise_to(E, chosen, below, above)
+        below = np.where(endless, np.inf, np.maximum(raised, _down(E + found.lower)))
+        if not (above[~endless] - below[~endless] > _TOLERANCE).any():
+            break
+    return below
+
+
+def _raise_to(E: Floats, chosen: list[tuple[_Point, bool]], below: Floats, above: Floats) -> Floats:
+    """Return the largest v found with the property that `_raise_lower` demands."""
+    fine = np.isfinite(above)
+
+    def at(B: Floats) -> _Largest:
+        amounts = np.where(fine, below, 0) - np.where(fine, E, 0)
+        parts: Slopes = []
+        for point, keeps_x in chosen:
+            amounts[point.pair], j, k, share = point.amount(B, keeps_x)
+            s, t = (np.full(len(j), state) for state in point.pair)
+            parts.append((s, t, j, k, share))
+        return _Largest(amounts, amounts, np.zeros(0, dtype=np.int64), _joined(parts))
+
+    if not chosen:
+        return below
+    grows = fine & (_down(E + at(below).lower) > below)
+    for _ in range(_STEPS):
+        trial = _newton(E, above, at(above))
+        if trial is None:
+            break
+        above = np.maximum(np.minimum(above, trial), below)
+    for share in 10.0 ** np.arange(-12, 0):
+        v = below.copy()
+        v[grows] = np.maximum(above[grows] + np.log1p(share * np.expm1(below[grows] - above[grows])), below[grows])
+        if (_down(E + at(v).lower) >= v)[grows].all():
+            return v
+    return below
+
+
+# ---- powers of the matrix --------------------------------------------------------------------------------------------
+
+
+def _power_bounds(E: Floats, rows: list[Rows]) -> Floats:
+    """Return the least (m − 1)·max E + max_j ln(P^m_sj / P^m_tj) over m, rounded up: what earlier releases add.
+
+    The last m − 1 releases before this one add at most (m − 1)·max E, and the earlier ones are seen through P^m. Of
+    several matrices the largest over their products counts. Rows that may be anything have no powers.
+    """
+    n, most = len(E), float(E.max())
+    best = np.where(np.eye(n, dtype=bool), 0.0, np.inf)
+    if any(len(matrix.any) for matrix in rows):
+        return best
+    factors = [_dense(matrix) for matrix in rows]
+    products = factors
+    for m in range(1, max(_LENGTHS, 4 * n) + 1):
+        if m > 1:
+            products = [product @ factor for product in products for factor in factors]
+        if len(products) > _MOST_PRODUCTS or min(product[product > 0].min() for product in products) < _LEAST_ENTRY:
+            break
+        # Each product errs by n + 1 roundings, and each logarithm by the rounding of at most 745 nats.
+        slack = 8 * ULP * (m * (n + 2) + 800)
+        seen = np.max([_log_ratios(product) for product in products], axis=0) + slack
+        late = np.full((n, n), math.nextafter((m - 1) * most, math.inf) if m > 1 else 0.0)
+        best = np.minimum(best, add(late, seen))
+        np.fill_diagonal(best, 0.0)
+        if m * most >= best.max():
+            break
+    return best
+
+
+def _dense(matrix: Rows) -> Floats:
+    return sparse.csr_array((np.exp(matrix.log), matrix.col, matrix.ptr), shape=(matrix.n, matrix.n)).toarray()
+
+
+def _log_ratios(product: Floats) -> Floats:
+    """Return max_j ln(P_sj / P_tj) over the entries P_sj > 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(product)
+        return np.array([np.where(row > -np.inf, row - logs, -np.inf).max(axis=1) for row in logs])
+
+
+# ---- the largest scale -----------------------------------------------------------------------------------------------
+
+
+@in_own_arithmetic
+def largest_scale(
+    shape: ArrayLike,
+    alpha: float | ArrayLike,
+    releases: int,
+    backward: Correlation = None,
+    forward: Correlation = None,
+) -> float:
+    """Return the largest c so that releases with the bounds c·shape leak at most α·shape about every pair, at any time.
+
+    The result is rounded down, by at most a millionth, and checked with `temporal`: a metric requirement of ε = c times
+    the distances keeps a day of releases below α times the distances.
+
+    Args:
+        shape: Bounds of pairs, shape (n, n), such as distances. They are closed along paths. Infinite entries are pairs
+            without a bound.
+        alpha: The limit of each pair as a multiple of its shape, a number > 0; or the limits, shape (n, n).
+        releases: The number of releases, at least 1.
+        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
+        forward: Pr(next state | state now), in the same forms as `backward`.
+
+    Returns:
+        The scale c > 0.
+
+    Raises:
+        InputError: An argument is not valid, no pair limits the scale, or no scale > 0 keeps the limits.
+        SolverError: The programs of a pair of states do not determine its leakage within 1e-9 relative.
+
+    >>> walk = [[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]]
+    >>> round(largest_scale([[0, 1, 2], [1, 0, 1], [2, 1, 0]], alpha=2, releases=13, backward=walk, forward=walk), 3)
+    0.623
+    """
+    releases = as_integer(releases, "releases", 1)
+    chains = {"backward": step_functions(backward, releases, "backward")}
+    chains["forward"] = step_functions(forward, releases, "forward")
+    known = [(path, loss) for path, each in chains.items() for chain in each for loss in chain if loss]
+    labels = next((names for path, loss in known if (names := labels_of(loss.names, path))), ())
+    E = close(as_bounds(shape, "shape", labels))
+    if np.ndim(alpha) == 0:
+        limits = _down(np.where(E > 0, E, 0) * as_target(alpha))  # type: ignore[arg-type]
+    else:
+        limits = as_bounds(alpha, "alpha", labels)
+        if len(limits) != len(E):
+            raise InputError("alpha", "has another number of states", value=len(limits), bound=f"{len(E)}, as in shape")
+    counts = np.isfinite(limits) & (E > 0)
+    if not counts.any():
+        bound = "a pair with a shape > 0 and a finite limit"
+        raise InputError("shape", "does not limit the scale, which is infinite", bound=bound)
+
+    def excess(scale: float) -> Floats:
+        """Return the leakage of each pair as a multiple of its limit: at most 1 only if it is at most the limit."""
+        bounds = np.where(np.isinf(E), np.inf, up(np.where(np.isinf(E), 0.0, E) * scale))
+        leaked = temporal_of_pairs([bounds] * releases, backward, forward, None).max(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio: Floats = np.nan_to_num(leaked / limits, nan=0.0, posinf=np.inf)
+        return ratio
+
+    # The factor makes up for the roundings of the quotient and of the bounds.
+    low = high = max(float((limits[counts] / E[counts]).min()) * (1 - 4 * ULP), _LEAST_ENTRY)
+    while (found := excess(low)).max() > 1:
+        if low <= _LEAST_SCALE * high:
+            s, t = np.unravel_index(np.argmax(found), found.shape)
+            bound, remedy = f"more than {limits[s, t]:.6g} nats", "give a shape with other pairs, or fewer releases"
+            raise InputError(f"alpha[{s},{t}]", "is exceeded at every scale > 0", bound=bound, remedy=remedy)
+        low /= min(2 * float(found.max()), 2.0**10)
+    if low == high:
+        return high
+    scale = float(brentq(lambda each: math.log(float(excess(each).max())), low, high, rtol=_SCALE_TOLERANCE / 4))
+    while excess(scale).max() > 1:
+        scale *= 1 - _SCALE_TOLERANCE / 4
+    return scale
