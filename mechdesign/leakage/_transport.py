@@ -196,6 +196,7 @@ def enclose(
     True
     """
     upper, lower = np.full(len(s), np.inf), np.full(len(s), np.inf)
+    slack = np.zeros(len(s))
     size = np.diff(rows.ptr)
     counted: Flags = np.ones(len(s), dtype=bool)
     if kept is not None:
@@ -210,7 +211,7 @@ def enclose(
         """Improve the ends of some pairs by one program; every attempt gives valid ends."""
         part = _lay_out(rows, s[which], t[which], bounds, None if kept is None else kept[which])
         above, below = _enclose(part, number, slopes)
-        upper[which] = np.minimum(upper[which], above)
+        upper[which], slack[which] = np.minimum(upper[which], above), part.slack
         lower[which] = below if number == 0 else np.maximum(lower[which], below)
 
     while begin < len(left):
@@ -219,7 +220,7 @@ def enclose(
         attempt(left[begin:end], 0, slopes)
         begin = end
     for number in range(1, len(_ATTEMPTS)):
-        for single in np.flatnonzero(_apart(upper, lower, 0.01 * _GAP))[:, None]:
+        for single in np.flatnonzero(_apart(upper, lower + 2 * slack, 0.01 * _GAP))[:, None]:
             attempt(single, number, None)
     for worst in np.flatnonzero(_apart(upper, lower, _GAP)).tolist():
         raise SolverError(
@@ -313,8 +314,8 @@ def _lay_out(rows: Rows, s: Integers, t: Integers, bounds: Floats, kept: Flags |
     alone = least - np.log(np.add.reduceat(np.exp(least[source] - price), first_edge))
     base = np.maximum.reduceat(alone, first_source)
     # The size of all terms; with the number of terms, their roundings amount to less than the slack.
-    terms = np.abs(a) + np.abs(q) + np.where(np.isfinite(gain), gain, 0.0)
-    largest = np.maximum.reduceat(terms, first_edge[first_source])
+    finite, first = np.where(np.isfinite(gain), gain, 0.0), first_edge[first_source]
+    terms = np.maximum.reduceat(np.abs(a) + np.abs(q) + finite, first)
     with np.errstate(over="ignore"):
         scaled = np.exp(price - base[source_pair][source])
     return _Transports(
@@ -333,7 +334,8 @@ def _lay_out(rows: Rows, s: Integers, t: Integers, bounds: Floats, kept: Flags |
         cheapest=price == least[source],
         base=base,
         # A matrix that is closed up to rounding has paths that are shorter by n roundings.
-        slack=_FEW_ROUNDINGS * (largest + np.abs(base) + sources + sinks + 16) + rows.n * ULP * largest,
+        slack=_FEW_ROUNDINGS * (terms + np.abs(base) + sources + sinks + 16)
+        + rows.n * ULP * np.maximum.reduceat(finite, first),
     )
 
 
@@ -344,8 +346,7 @@ def _enclose(part: _Transports, number: int, slopes: Slopes | None) -> tuple[Flo
     price, sink = part.price[used], part.sink[used]
     # The repaired plan: shares of each source that sum to 1.
     share = np.zeros(len(used))
-    with np.errstate(divide="ignore"):
-        share[used] = plan * np.minimum(1.0, 1.0 / price)
+    share[used] = plan / np.maximum(price, 1.0)
     share[part.cheapest] += 1e-300
     share /= np.add.reduceat(share, part.first_edge)[part.source]
     paid = np.bincount(sink, share[used] * price, minlength=len(part.sink_pair))
@@ -366,8 +367,7 @@ def _best_ratio(part: _Transports, alpha: Floats, beta: Floats) -> Floats:
     """
     held = beta.copy()
     bars = part.price >= 1
-    with np.errstate(divide="ignore"):
-        np.maximum.at(held, part.sink[bars], alpha[part.source[bars]] / part.price[bars])
+    np.maximum.at(held, part.sink[bars], alpha[part.source[bars]] / part.price[bars])
     best = np.ones(len(part.base))
     price = np.minimum(part.price, _HIGHEST)
     open_edge = np.isfinite(part.gain)
@@ -401,8 +401,7 @@ def _solve(part: _Transports, used: Integers, number: int) -> tuple[Floats, Floa
     price, places = part.price[used], np.arange(edges)
     row = np.concatenate((part.source[used], sources + part.sink[used], sources + np.arange(sinks)))
     column = np.concatenate((places, places, edges + part.sink_pair))
-    with np.errstate(divide="ignore"):
-        values = np.concatenate((np.minimum(1.0, 1.0 / price), np.minimum(1.0, price), -np.ones(sinks)))
+    values = np.concatenate((1.0 / np.maximum(price, 1.0), np.minimum(price, 1.0), -np.ones(sinks)))
     program = LinearProgram(
         cost=np.concatenate((np.zeros(edges), np.full(pairs, scale))),
         matrix=sparse.csr_array((values, (row, column)), shape=(sources + sinks, edges + pairs)),

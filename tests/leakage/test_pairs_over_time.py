@@ -1,0 +1,255 @@
+"""Leakage over time pair by pair, against all outputs of random chains; candidates, edges, and wrong budgets."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+from pairs_oracle import Releases, random_releases
+from refusals import assert_closed
+
+import mechdesign as md
+from mechdesign.errors import CorrelationWarning
+from mechdesign.leakage import Candidates, LossFunction, OpenChain, Varying, backward, forward, temporal
+from mechdesign.leakage._bounds import close
+
+INF = math.inf
+LAZY = np.array([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
+MIXING = np.full((3, 3), 1 / 3)
+LINE = np.abs(np.subtract.outer(np.arange(3), np.arange(3))).astype(float)
+
+
+def excess(releases: Releases) -> float:
+    """Return the least excess of the bounds over the leakage by enumeration; fail where one is too low."""
+    bounds = releases.bounds
+    steps = len(bounds) - 1
+    past: Any = Varying.from_start(releases.chain, releases.initial, steps) if steps else None
+    found = backward(bounds, past), forward(bounds, releases.chain), temporal(bounds, past, releases.chain)
+    least = INF
+    for name, ours, truth in zip(("backward", "forward", "temporal"), found, releases.leakages(), strict=True):
+        for t, reached in enumerate(releases.reached):
+            here = np.ix_(reached, reached)
+            bound, leak = (ours[t] if name == "forward" else ours[t][here]), truth[t]
+            leak = leak if name == "forward" else leak[here]
+            above = np.where(np.isinf(bound), INF, bound - np.where(np.isinf(bound), 0, leak))
+            assert (above >= -1e-12 * (1 + np.where(np.isinf(leak), 0, leak))).all(), (name, t, bound, leak)
+            least = min(least, float(above[~np.eye(len(above), dtype=bool)].min(initial=INF)))
+            missing = np.setdiff1d(np.arange(len(releases.chain)), reached)
+            if t and name == "backward" and len(reached):
+                assert np.isinf(ours[t][np.ix_(missing, reached)]).all(), "an unreachable state"
+    return least
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_never_below_the_leakage_of_all_outputs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        excess(random_releases(rng))
+
+
+@pytest.mark.slow
+def test_300_chains_are_never_below_the_leakage_of_all_outputs() -> None:
+    rng = np.random.default_rng(60)
+    least = [excess(random_releases(rng)) for _ in range(300)]
+    # Single releases, and two states, are often bounded exactly.
+    assert sum(each < 1e-9 for each in least) > 30
+
+
+def test_a_chain_from_a_law_that_is_not_stationary() -> None:
+    """The true leakage of the second release is 1.8069; the stationary backward matrix gives 1.6031, too little."""
+    chain, channel = np.array([[0.5, 0.5], [0.01, 0.99]]), np.array([[1, math.e], [math.e, 1]]) / (1 + math.e)
+    releases = Releases(chain, np.array([0.3, 0.7]), [channel, channel])
+    truth = releases.leakages()[0][1].max()
+    assert truth == pytest.approx(1.8069, abs=5e-5)
+    E = 1 - np.eye(2)
+    assert backward([E, E], Varying.from_start(chain, [0.3, 0.7], 1))[1].max() == pytest.approx(truth, abs=1e-12)
+    stationary = md.MarkovChain(chain)
+    assert backward([E, E], stationary.reverse(stationary.stationary()))[1].max() == pytest.approx(1.6031, abs=5e-5)
+
+
+def test_neighbours_in_a_row_of_cells_are_told_apart_less_than_the_ends() -> None:
+    walk = np.diag(np.full(6, 0.5)) + np.diag(np.full(5, 0.25), 1) + np.diag(np.full(5, 0.25), -1)
+    walk[0, 0] = walk[5, 5] = 0.75
+    E = 0.5 * np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
+    found = temporal([E] * 13, walk, walk)
+    neighbours = max(found[:, cell, cell + 1].max() for cell in range(5))
+    assert neighbours < found[:, 0, 5].max() < temporal([2.5] * 13, walk, walk).max()
+
+
+def test_numbers_and_equal_bounds_for_all_pairs() -> None:
+    """A matrix of one bound bounds the largest pair as a number does, but each pair by its own path."""
+    budgets = [0.3, 0.2, 0.5, 0.1]
+    matrices = [each * (1 - np.eye(3)) for each in budgets]
+    for way in (backward, forward):
+        numbers, pairs = way(budgets, LAZY), way(matrices, LAZY)
+        assert (pairs.max(axis=(1, 2)) <= numbers + 1e-12).all()
+        assert pairs.shape == (4, 3, 3)
+    assert backward(matrices[:2], LAZY)[1].max() == pytest.approx(backward(budgets[:2], LAZY)[1], abs=1e-12)
+    assert (backward(np.array(matrices), LAZY) == backward(matrices, LAZY)).all(), "an array (T, n, n)"
+    lists = [each.tolist() for each in matrices]
+    assert (backward(lists, LAZY) == backward(matrices, LAZY)).all(), "lists of lists"
+
+
+def test_sums_without_correlation_and_without_noise_are_exact() -> None:
+    E = np.array([[0, 0.1, 0.3], [0.7, 0, 0.3], [INF, 0.4, 0]])
+    closed = close(E)
+    assert (backward([E, E], None) == closed).all()
+    assert (temporal([E, E]) == closed).all()
+    stays = temporal([E, E, E], np.eye(3), np.eye(3))
+    assert stays[:, 0, 1].tolist() == [0.1 + 0.1 + 0.1] * 3
+    assert stays[:, 2, 1].tolist() == [1.2000000000000002] * 3
+    assert closed[2, 0] == 1.1
+    gap = backward([E, E], Varying([None]))
+    assert (gap == closed).all()
+
+
+def test_bounds_are_closed_where_they_enter() -> None:
+    open_end = np.array([[0, 1, 5.0], [1, 0, 1], [5, 1, 0]])
+    closed = np.array([[0, 1, 2.0], [1, 0, 1], [2, 1, 0]])
+    assert (temporal([open_end] * 3, LAZY, LAZY) == temporal([closed] * 3, LAZY, LAZY)).all()
+
+
+# Only the recursion matters here, and not whether both directions are of one chain.
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
+def test_candidates_are_the_largest_of_each_pair_and_each_holds_all_the_time() -> None:
+    E = [LINE, 0.5 * LINE, LINE]
+    first, second = Varying([LAZY, MIXING]), LAZY[::-1, ::-1]
+    both = Candidates([first, second, None])
+    assert (backward(E, both) == np.maximum(backward(E, first), backward(E, second))).all()
+    assert (forward(E, both) == np.maximum(forward(E, first), forward(E, second))).all()
+    combined = temporal(E, both, both)
+    each = [temporal(E, one, two) for one, two in itertools.product((first, second, None), repeat=2)]
+    assert (combined == np.max(each, axis=0)).all()
+
+
+def test_every_form_of_a_correlation_is_the_same() -> None:
+    E = [LINE, LINE]
+    found = backward(E, LAZY)
+    forms = [sparse.csr_array(LAZY), md.MarkovChain(LAZY), LossFunction(LAZY), Varying([LAZY]), Candidates([LAZY])]
+    for form in forms:
+        assert (backward(E, form) == found).all(), type(form)
+        assert (forward(E, form) == found[::-1]).all(), type(form)
+
+
+def test_an_unknown_row_is_any_row_at_each_step() -> None:
+    unknown = LAZY.copy()
+    unknown[2] = 0
+    found = backward([LINE] * 3, OpenChain(unknown))
+    for units in itertools.product(range(3), repeat=2):
+        matrices = []
+        for unit in units:
+            unknown[2] = np.eye(3)[unit]
+            matrices.append(unknown.copy())
+        assert (backward([LINE] * 3, Varying(matrices)) <= found + 1e-11).all()
+
+
+def grid(side: int) -> tuple[np.ndarray, nx.Graph, np.ndarray]:
+    """Return a lazy walk on cells, its graph, and distances along the graph."""
+    graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(side, side), ordering="sorted")
+    links = nx.to_numpy_array(graph, nodelist=range(side * side))
+    walk = 0.5 * np.eye(side * side) + 0.5 * links / links.sum(axis=1, keepdims=True)
+    hops = np.array([[nx.shortest_path_length(graph, i, j) for j in graph] for i in graph], dtype=float)
+    return walk, graph, hops
+
+
+def test_edges_alone_give_looser_bounds_below_the_loss_of_the_largest() -> None:
+    walk, graph, hops = grid(3)
+    E = [0.5 * hops] * 4
+    found, all_pairs = backward(E, walk, edges=graph), backward(E, walk)
+    assert (found >= all_pairs * (1 - 1e-9)).all()
+    assert (found <= 2.25 * all_pairs).all()
+    edges = np.array(graph.edges)
+    assert found[1][tuple(edges.T)] == pytest.approx(all_pairs[1][tuple(edges.T)], abs=1e-11)
+    assert (found == backward(E, walk, edges=md.GraphPrivacy(0.5, graph))).all()
+    assert (forward(E, walk, edges=graph) == found[::-1]).all()
+    both = temporal(E, walk, walk, edges=graph)
+    assert (both >= temporal(E, walk, walk) * (1 - 1e-9)).all()
+
+
+def test_edges_of_a_mixing_chain_are_bounded_by_the_largest_loss() -> None:
+    """Paths of many edges add up to more than L(max B)."""
+    n = 6
+    mixing = 0.9 / n + 0.1 * np.eye(n)
+    line = nx.path_graph(n)
+    E = 3.0 * np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    found = backward([E, E], mixing, edges=line)
+    most = LossFunction(mixing)(E.max())
+    assert found[1, 0, n - 1] == pytest.approx(E[0, n - 1] + most, abs=1e-9)
+    assert (found >= backward([E, E], mixing) - 1e-9).all()
+
+
+def test_edges_apart_have_no_bound() -> None:
+    graph = nx.Graph([(0, 1)])
+    graph.add_node(2)
+    found = backward([LINE, LINE], LAZY, edges=graph)
+    assert np.isinf(found[:, :2, 2]).all()
+    assert np.isinf(backward([LINE], LAZY, edges=graph)[0, 2, :2]).all()
+
+
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
+def test_renamed_states_have_the_same_bounds() -> None:
+    order = np.array([2, 0, 1])
+    E = [np.array([[0, 1, 3.0], [0.5, 0, 2], [2, 2.5, 0]])] * 3
+    renamed = [each[order][:, order] for each in E]
+    found = temporal(E, LAZY, MIXING * 0.5 + LAZY * 0.5)
+    other = temporal(renamed, LAZY[order][:, order], (MIXING * 0.5 + LAZY * 0.5)[order][:, order])
+    assert np.allclose(other, found[:, order][:, :, order], rtol=1e-9)
+
+
+def test_names_bring_bounds_and_chains_into_one_order() -> None:
+    pandas = pytest.importorskip("pandas")
+    names, order = ["home", "work", "park"], ["park", "home", "work"]
+    chain = pandas.DataFrame(LAZY, names, names)
+    bounds = pandas.DataFrame(LINE, names, names).loc[order, order]
+    assert (backward([bounds] * 2, chain) == backward([LINE] * 2, LAZY)).all()
+    ahead = chain.loc[order, order]
+    assert (temporal([bounds] * 2, chain, ahead) == temporal([LINE] * 2, LAZY, LAZY)).all()
+
+
+def test_two_laws_before_and_after_a_step_are_no_contradiction(recwarn: pytest.WarningsRecorder) -> None:
+    chain = md.MarkovChain([[0.5, 0.5], [0.01, 0.99]])
+    E = 1 - np.eye(2)
+    temporal([E] * 3, Varying.from_start(chain, [0.3, 0.7], 2), chain)
+    assert not [each for each in recwarn if issubclass(each.category, CorrelationWarning)]
+    with pytest.warns(CorrelationWarning):
+        temporal([E] * 3, [[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]])
+
+
+def test_wrong_budgets_of_pairs() -> None:
+    """Lists that mix both kinds, a matrix where a list belongs, and correlations without a matrix."""
+    bare = LossFunction.from_lines(3, "0" * 64, list(LossFunction(LAZY).lines))
+    E2 = LINE[:2, :2]
+    rows = []
+    ways: dict[str, Callable[..., object]] = {"backward": backward, "forward": forward, "temporal": temporal}
+    for name, way in ways.items():
+        path = "forward" if name == "forward" else "backward"
+
+        def call(epsilons: Any, P: Any = LAZY, way: Callable[..., object] = way, **more: Any) -> Callable[[], object]:
+            return lambda: way(epsilons, P, **more)
+
+        rows += [
+            (f"{name}, a single matrix", call(LINE), "epsilons", "ive [E] for one release"),
+            (f"{name}, a single matrix as lists", call(LINE.tolist()), "epsilons", "ive [E] for one release"),
+            (f"{name}, a number among matrices", call([LINE, 0.5]), "epsilons[1]", "is not a matrix"),
+            (f"{name}, a matrix among numbers", call([0.5, LINE]), "epsilons[0]", "is not a matrix"),
+            (f"{name}, sizes that differ", call([LINE, E2]), "epsilons[1]", "3, as in epsilons[0]"),
+            (f"{name}, another chain", call([E2, E2]), path, "2, as in epsilons[0]"),
+            (f"{name}, not square", call([LINE[:2], LINE]), "epsilons[0]", "not a square matrix"),
+            (f"{name}, negative", call([LINE, -LINE]), "epsilons[1][0,1]", "a number >= 0"),
+            (f"{name}, no matrix", call([LINE, LINE], bare), path, "without its matrix"),
+            (f"{name}, no matrix at a step", call([LINE] * 2, Varying([bare])), path, "without its matrix"),
+            (f"{name}, too few steps", call([LINE] * 3, Varying([LAZY])), path, "2 matrices for 3 releases"),
+            (f"{name}, edges of numbers", call([0.5, 0.5], edges=nx.path_graph(3)), "edges", "for budgets that are"),
+            (f"{name}, edges of others", call([LINE] * 2, edges=nx.path_graph(4)), "edges", "between 0 and 2"),
+            (f"{name}, edges of fewer", call([LINE] * 2, edges=nx.path_graph(2)), "edges", "has no node 2"),
+            (f"{name}, a list of edges", call([LINE] * 2, edges=[(0, 1)]), "edges", "a networkx.Graph"),
+            (f"{name}, one way", call([LINE] * 2, edges=nx.DiGraph([(0, 1)])), "edges", "is directed"),
+            (f"{name}, a policy of others", call([LINE] * 2, edges=md.GraphPrivacy(1, nx.path_graph(4))), "edges", "3"),
+        ]
+    assert_closed(rows)
