@@ -122,19 +122,25 @@ class _Task:
         self.missing = {path: _missing(each, len(epsilons)) for path, each in correlations.items()}
         known = [(path, loss) for path, chains in self.losses.items() for chain in chains for loss in chain if loss]
         self.labels = next((labels for path, loss in known if (labels := labels_of(loss.names, path))), ())
-        matrices = [as_bounds(each, f"epsilons[{t}]", self.labels) for t, each in enumerate(epsilons)]
-        self.n = len(matrices[0])
-        for t, each in enumerate(matrices):
-            if len(each) != self.n:
+        self.bounds: list[Floats] = []
+        before: Floats | None = None
+        for t, each in enumerate(epsilons):
+            if t > 0 and each is epsilons[t - 1]:
+                self.bounds.append(self.bounds[-1])
+                continue
+            matrix = as_bounds(each, f"epsilons[{t}]", self.labels)
+            if before is None:
+                self.n = len(matrix)
+                self.edges = None if edges is None else _as_edges(edges, self.n)
+            if len(matrix) != self.n:
                 bound = f"{self.n}, as in epsilons[0]"
-                raise InputError(f"epsilons[{t}]", "has another number of states", value=len(each), bound=bound)
+                raise InputError(f"epsilons[{t}]", "has another number of states", value=len(matrix), bound=bound)
+            # Equal matrices are closed once.
+            again = before is not None and np.array_equal(matrix, before)
+            self.bounds.append(self.bounds[-1] if again else self._closed(matrix))
+            before = matrix
         for path, loss in known:
             self._check(loss, path)
-        self.edges = None if edges is None else _as_edges(edges, self.n)
-        self.bounds: list[Floats] = []
-        for t, each in enumerate(matrices):
-            again = t > 0 and np.array_equal(each, matrices[t - 1])
-            self.bounds.append(self.bounds[-1] if again else self._closed(each))
         self._rows: dict[int, Rows] = {}
 
     def _check(self, loss: LossFunction, path: str) -> None:
