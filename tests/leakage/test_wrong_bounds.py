@@ -150,11 +150,7 @@ def releases() -> list[Row]:
         ]
     return [
         *rows,
-        (
-            "other names",
-            lambda: leakage.backward([Named(E, ["home", "away"], ["home", "away"])] * 2, named),
-            "epsilons[0]",
-        ),
+        ("other names", lambda: leakage.backward([elsewhere] * 2, named), "epsilons[0]"),
         ("a loss of lines", lambda: lines.pairs(E), "loss", "without its matrix"),
         ("a loss of others", lambda: LossFunction(MILD).pairs(THREE), "bounds", "2, as in the matrix"),
         ("a loss of a number", lambda: LossFunction(MILD).pairs(0.1), "bounds"),
