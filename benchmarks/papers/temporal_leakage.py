@@ -11,6 +11,7 @@ from papers.drawing import COLOURS, finish, label, line, logarithmic, panels
 from papers.experiments import Experiment, Row, Rows
 from papers.showing import Figure, Verdict
 from papers.temporal_leakage_counts import ALONE, ALPHA, COUNTS, GROUP, GUESS
+from papers.temporal_leakage_pairs import PAIRS
 from papers.temporal_leakage_runs import (
     ALLOCATION,
     LOSS,
@@ -23,7 +24,7 @@ from papers.temporal_leakage_runs import (
 
 __all__ = ["EXPERIMENTS", "FIGURES"]
 
-EXPERIMENTS = (OVER_TIME, LOSS, SUPREMA, RUNTIME, SMOOTHED, ALLOCATION, UTILITY, COUNTS)
+EXPERIMENTS = (OVER_TIME, LOSS, SUPREMA, RUNTIME, SMOOTHED, ALLOCATION, UTILITY, COUNTS, PAIRS)
 
 CORRELATIONS = ("strongest", "moderate", "none")
 # Relative rounding error of the stored numbers.
@@ -367,6 +368,46 @@ def judge_repeated_counts(rows: Rows) -> Verdict:
     return Verdict(sum(claims), len(claims), text)
 
 
+def pairs_picture(rows: Rows) -> Picture:
+    """Draw what the reports so far tell, per km and in units of one report, a panel for each ε."""
+    epsilons, chains = _values(rows, "epsilon"), _values(rows, "chain")
+    picture, all_axes = panels(len(epsilons), width=3.2, height=3.2)
+    for axes, epsilon in zip(all_axes, epsilons, strict=True):
+        own = _where(rows, epsilon=epsilon)
+        for kind, chain in enumerate(chains):
+            points = _where(own, chain=chain)
+            axes.plot(
+                [r["report"] for r in points], [r["present"] / epsilon for r in points], **line(kind), label=chain
+            )
+        reports = _values(own, "report")
+        axes.plot(reports, reports, color="#59636e", linewidth=0.8, linestyle=":", label="the sum of the reports")
+        one = [row["diameter"] / epsilon for row in _where(own, chain=chains[0])]
+        axes.plot(reports, one, color="#59636e", linewidth=1.2, label=f"{chains[0]}, one bound for all pairs")
+        axes.set_ylim(0.9, 1.2 * max(row["diameter"] / row["epsilon"] for row in rows))
+        logarithmic(axes, "y")
+        label(axes, "report", "bound per km, in units of ε" if axes is all_axes[0] else "", f"ε = {epsilon:g} per km")
+    text = "Where people may soon be anywhere, reports add little; a walk adds nearly each report"
+    return finish(picture, text, legend=all_axes[0], columns=3)
+
+
+def judge_pairs(rows: Rows) -> Verdict:
+    """Judge whether the bound per km after all reports is below their sum, for each chain and ε."""
+    last = max(row["report"] for row in rows)
+    ends = _where(rows, report=last)
+    assert all(row["present"] < row["diameter"] for row in ends)
+    factors = [row["diameter"] / row["present"] for row in ends]
+    found = []
+    for chain in _values(rows, "chain"):
+        own = _where(ends, chain=chain)
+        each = ", ".join(f"{row['present'] / row['epsilon']:.1f} (ε = {row['epsilon']:g})" for row in own)
+        found.append(f"- {chain} (stays with {own[0]['stays']:.2f}): {each}")
+    text = (
+        f"one bound for all pairs is {min(factors):.0f} to {max(factors):.0f} times as large after {last} reports. In "
+        "units of ε, the bound per km is then:\n\n" + "\n".join(found)
+    )
+    return Verdict(sum(row["present"] < last * row["epsilon"] for row in ends), len(ends), text)
+
+
 def _where(rows: Rows, **values: object) -> Rows:
     return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
@@ -458,5 +499,16 @@ FIGURES = (
         judge_repeated_counts,
         "temporal_leakage",
         "Leakage and error of each hour's counts under four plans and for independent releases, for three chains",
+    ),
+    Figure(
+        "temporal_leakage_pairs",
+        "Temporal leakage, a day of location reports",
+        "twelve reports that protect places by ε per km protect them by less than 12 ε per km, because people move. No "
+        "paper claims this.",
+        PAIRS,
+        pairs_picture,
+        judge_pairs,
+        "temporal_leakage",
+        "Largest bound per km after each of twelve reports, for four chains and three values of ε, on logarithmic axes",
     ),
 )

@@ -17,6 +17,7 @@ from ._limits import PairLimits as PairLimits
 from ._limits import largest_scale as largest_scale
 from ._loss import LossFunction as LossFunction
 from ._loss_by_programs import loss_by_programs as loss_by_programs
+from ._pairs import pairs as pairs
 from ._recursion import User as User
 from ._recursion import UsersLeakage as UsersLeakage
 from ._recursion import backward as backward
