@@ -45,7 +45,7 @@ for alpha in (0.1, 1.0, 10.0):
 # ## Are the stored results those of this program?
 
 # %%
-for name in ("over_time", "loss", "suprema", "runtime", "smoothed", "allocation", "utility", "counts"):
+for name in ("over_time", "loss", "suprema", "runtime", "smoothed", "allocation", "utility", "counts", "pairs"):
     print(f"{name}: {experiment(f'temporal_leakage_{name}').checked()}")
 
 # %% [markdown]
@@ -170,3 +170,53 @@ say(
     f"α = {alpha} are useful for more people: the equal plan errs by a tenth of the mean count if there are {needed:,.0f}."
 )
 assert equal["mean"] < city["group privacy (α/T)"]["mean"] < city["Algorithm 8"]["mean"] < city["Algorithm 7"]["mean"]
+
+# %% [markdown]
+# ## A day of location reports, pair by pair
+#
+# One ε for all pairs says little of locations: near places are protected well, far ones hardly. A budget may be a matrix with
+# a bound for each pair. Six places in a row are protected by ε = 0.5 per cell, and a walk stays with probability ½ or moves to
+# a neighbour. What do 13 reports tell about any one of the places?
+
+# %%
+cells = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
+beside = cells == 1
+walk = md.MarkovChain((np.eye(6) + beside / beside.sum(axis=1, keepdims=True)) / 2)
+back = walk.reverse(walk.stationary())
+report = leakage.pairs(md.MetricPrivacy(0.5, cells))
+one = leakage.temporal([report.max()] * 13, back, walk).max()
+pairs = leakage.temporal([report] * 13, back, walk).max(axis=0)
+print(f"from the largest bound of a report, for every pair: {one:.2f} nats")
+print(f"pair by pair, neighbours: {pairs[beside].max():.2f} nats, both ends: {pairs[0, 5]:.2f} nats")
+assert pairs[beside].max() < 13 * 0.5 < pairs[0, 5] < one
+
+# %% [markdown]
+# The other way round: which ε per cell keeps all 13 reports below 2 nats per cell?
+
+# %%
+most = leakage.largest_scale(cells, alpha=2, releases=13, backward=back, forward=walk)
+print(f"ε = {most:.4f} per cell")
+kept = leakage.temporal([leakage.pairs(md.MetricPrivacy(most, cells))] * 13, back, walk)
+assert (kept <= 2 * cells * (1 + 1e-9)).all()
+
+# %% [markdown]
+# In New York, with a chain counted from check-ins on 4 × 4 cells:
+
+# %%
+figure("temporal_leakage_pairs").show()
+
+# %%
+rows = experiment("temporal_leakage_pairs").stored().rows
+last = max(row["report"] for row in rows)
+found = {(row["chain"], row["epsilon"]): row for row in rows if row["report"] == last}
+daily_four = next(r["present"] for r in rows if (r["chain"], r["epsilon"], r["report"]) == ("every day", 0.3, 4))
+daily, hourly, slow = (found[name, 0.3] for name in ("every day", "every hour", "a walk, every hour"))
+say(
+    f"With ε = 0.3 per km, {last} reports a day apart protect the present cell by {daily['present']:.2f} per km, and the "
+    f"{daily['report'] - 4} last of them add {daily['present'] - daily_four:.2f}: people have mixed between reports. A chain "
+    f"that mixes less gains less: {last} hourly reports give {hourly['present']:.2f} per km, where their sum is "
+    f"{last * 0.3:.1f}, and those of a walk {slow['present']:.2f}. About any of the {last} hours they tell up to "
+    f"{max(row['any'] for row in rows if row['chain'] == 'every hour' and row['epsilon'] == 0.3):.2f} per km. The largest "
+    f"bound of a report, taken for all pairs, gives {hourly['diameter']:.1f} per km for the nearest cells."
+)
+assert daily["present"] < hourly["present"] < slow["present"] < hourly["diameter"]

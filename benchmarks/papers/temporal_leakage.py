@@ -386,7 +386,7 @@ def pairs_picture(rows: Rows) -> Picture:
         axes.set_ylim(0.9, 1.2 * max(row["diameter"] / row["epsilon"] for row in rows))
         logarithmic(axes, "y")
         label(axes, "report", "bound per km, in units of ε" if axes is all_axes[0] else "", f"ε = {epsilon:g} per km")
-    text = "Where people may soon be anywhere, reports add little; a walk adds nearly each report"
+    text = "Reports a day apart add little; those of a slow walk add up"
     return finish(picture, text, legend=all_axes[0], columns=3)
 
 

@@ -15,7 +15,7 @@ import mechdesign as md
 from mechdesign import leakage
 from mechdesign.base._names import Named
 from mechdesign.errors import CorrelationWarning
-from mechdesign.leakage import LossFunction, OpenChain, Varying
+from mechdesign.leakage import Candidates, LossFunction, OpenChain, Varying
 from mechdesign.leakage._pairs import pairs
 from mechdesign.leakage._recursion import guarantees, windows
 
@@ -157,12 +157,37 @@ def releases() -> list[Row]:
     ]
 
 
+def futures() -> list[Row]:
+    """Return what `supremum` of a matrix and `largest_scale` refuse."""
+    limit, scale = leakage.supremum, leakage.largest_scale
+    varying = Varying([MILD])
+    return [
+        *((f"supremum, {name}", lambda given=given: limit(given, MILD), "epsilon", says)
+          for name, (given, _, says) in WRONG.items() if name not in ("texts", "complex")),
+        ("supremum, a list", lambda: limit([E, E], MILD), "epsilon"),
+        ("supremum, other states", lambda: limit(E, OTHER), "backward", "another number of states"),
+        ("supremum, varying", lambda: limit(E, varying), "backward", "changes with time"),
+        ("supremum, varying ahead", lambda: limit(E, None, varying), "forward", "changes with time"),
+        ("supremum, candidates of others", lambda: limit(E, Candidates([MILD, OTHER])), "backward"),
+        *((f"scale, {name}", lambda given=given: scale(given, 1, 3, MILD), f"shape{place}", says)
+          for name, (given, place, says) in WRONG.items()),
+        *((f"scale, limits {name}", lambda given=given: scale(E, given, 3, MILD), f"alpha{place}", says)
+          for name, (given, place, says) in WRONG.items()),
+        *each("scale, a limit", (0, -1, math.nan, math.inf, "x"), lambda alpha: scale(E, alpha, 3, MILD), "alpha"),
+        *each("scale, releases", (0, 1.5, None), lambda releases: scale(E, 1, releases, MILD), "releases"),
+        ("scale, other limits", lambda: scale(E, THREE, 3, MILD), "alpha", "2, as in shape"),
+        ("scale, other states", lambda: scale(E, 1, 3, OTHER), "backward"),
+        ("scale, too few", lambda: scale(E, 1, 3, varying), "backward", "2 matrices for 3 releases"),
+        ("scale, nothing to scale", lambda: scale(np.zeros((2, 2)), 1, 3, MILD), "shape", "infinite"),
+    ]  # type: ignore[list-item]  # fmt: skip
+
+
 def test_a_forward_matrix_in_place_of_the_backward_one_is_told_where_both_are_given() -> None:
     turning = np.roll(np.eye(3), 1, axis=1) * 0.9 + 0.1 / 3
     with pytest.warns(CorrelationWarning, match=r"cannot both be correlations of one chain.*Varying\.from_start"):
         leakage.temporal([THREE] * 3, backward=turning, forward=turning)
 
 
-@pytest.mark.parametrize("table", [sources, releases, starts, numbers_only], ids=lambda table: table.__name__)
+@pytest.mark.parametrize("table", [sources, releases, futures, starts, numbers_only], ids=lambda table: table.__name__)
 def test_each_mistake_is_refused_at_its_place(table: Callable[[], list[Row]]) -> None:
     assert_closed(table())
