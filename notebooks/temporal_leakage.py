@@ -212,7 +212,7 @@ found = {(row["chain"], row["epsilon"]): row for row in rows if row["report"] ==
 daily_four = next(r["present"] for r in rows if (r["chain"], r["epsilon"], r["report"]) == ("every day", 0.3, 4))
 daily, hourly, slow = (found[name, 0.3] for name in ("every day", "every hour", "a walk, every hour"))
 say(
-    f"With ε = 0.3 per km, {last} reports a day apart protect the present cell by {daily['present']:.2f} per km, and the "
+    f"With ε = 0.3 per km, {last} reports a day apart bound the present cell by {daily['present']:.2f} per km, and the "
     f"{daily['report'] - 4} last of them add {daily['present'] - daily_four:.2f}: people have mixed between reports. A chain "
     f"that mixes less gains less: {last} hourly reports give {hourly['present']:.2f} per km, where their sum is "
     f"{last * 0.3:.1f}, and those of a walk {slow['present']:.2f}. About any of the {last} hours they tell up to "

@@ -502,7 +502,7 @@ FIGURES = (
     ),
     Figure(
         "temporal_leakage_pairs",
-        "Temporal leakage, a day of location reports",
+        "Temporal leakage, A day of location reports",
         "twelve reports that protect places by ε per km protect them by less than 12 ε per km, because people move. No "
         "paper claims this.",
         PAIRS,
