@@ -46,16 +46,15 @@ def correlation_files(chain: Path | None, backward: Path | None, forward: Path |
 
 
 def losses(
-    files: Mapping[str, Path | None], header: Declared = None, index: Declared = None
+    files: Mapping[str, Path | None], header: Declared = None, index: Declared = None, states: Names = ()
 ) -> list[LossFunction | None]:
     """Return the loss function of the matrix in each file, or None without a file; errors name argument and file.
 
-    Rows and columns with names are taken in the order of the first named rows.
+    Rows and columns with names are taken in the order of `states`, or else of the first named rows.
     """
     from mechdesign.leakage._loss import LossFunction
 
     found: list[LossFunction | None] = []
-    states: Names = ()
     for name, path in files.items():
         if path is None:
             found.append(None)

@@ -36,6 +36,7 @@ _FILE = click.Path(path_type=Path)
 
 
 @command
+@click.argument("specification", metavar="[SPEC.toml]", type=_FILE, required=False)
 @correlation_options
 @example_option("leakage")
 @click.option("--epsilon", metavar="ε", type=float, help="Budget of every release, in nats.")
@@ -50,6 +51,7 @@ _FILE = click.Path(path_type=Path)
     help="Write the table as CSV, with every digit, and a page with its figure, NAME.html.",
 )  # fmt: skip
 def leakage(
+    specification: Path | None,
     chain: Path | None,
     backward: Path | None,
     forward: Path | None,
@@ -64,22 +66,35 @@ def leakage(
 ) -> Found:
     """Show the leakage of repeated releases of correlated data, in nats.
 
+    With SPEC.toml each release meets its requirements, and pairs of secrets have bounds of their own: the largest of
+    neighbours, per unit of distance, and of all pairs, after 1, 2, 5, … releases and after any number of them.
+
     A matrix is a CSV of numbers, a .npy file or a sparse .npz file of SciPy, with a row for each current state. A row
     of zeros may be any row. A missing matrix is one that the adversary does not know. Releases are counted from 0.
 
-    Example: mechdesign leakage --backward B.csv --epsilon 0.1 --steps 10
+    Example: mechdesign leakage city.toml --chain chain --steps 13
     """
     files = correlation_files(chain, backward, forward)
+    if specification is not None and (example, epsilon, budget_file, width) != (None, None, None, None):
+        raise click.UsageError(
+            "SPEC.toml states what a release reveals: no --epsilon, --budgets, --window or --example"
+        )
     if (example is None) != any(files.values()):
         raise click.UsageError("give a matrix: --chain, --backward or --forward; or --example NAME instead")
+    if specification is not None and steps is None:
+        raise click.UsageError("give --steps, the number of releases")
     if example is not None and budget_file is None:
         epsilon = _EXAMPLE_EPSILON if epsilon is None else epsilon
         steps = _EXAMPLE_STEPS if steps is None else steps
-    budgets = _budgets(epsilon, steps, budget_file)
+    budgets = np.zeros(0) if specification is not None else _budgets(epsilon, steps, budget_file)
     # Devices and pipes have no page beside them.
     page = target.with_suffix(".html") if target is not None and target.suffix == ".csv" else None
     for file in (target, page):
         check_output(file)
+    if specification is not None and steps is not None:
+        from mechdesign.cli._pairs import leakage_of_pairs
+
+        return leakage_of_pairs(specification, chain, files, (header, index), steps, (target, page))
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage import _recursion as recursion
     from mechdesign.report._verdicts import judge_leakage

@@ -15,7 +15,9 @@ from mechdesign.leakage._correlations import Correlation
 from mechdesign.leakage._recursion import backward as backward_leakage
 from mechdesign.leakage._recursion import forward as forward_leakage
 from mechdesign.leakage._recursion import temporal
+from mechdesign.model._domain import Domain
 from mechdesign.model._words import short
+from mechdesign.report import _maps as maps
 from mechdesign.report._style import (
     MARKERS,
     SERIES,
@@ -63,6 +65,18 @@ def leakage_figure(columns: Mapping[str, Floats], axes: Axes | None = None) -> F
     """Return the figure of leakages and budgets (T,) by the keys of `SERIES_OF_LEAKAGE`."""
     series = {said: columns[name] for name, said in SERIES_OF_LEAKAGE.items()}
     return drawn(axes, _HEIGHT, draw_series, series, "release", "leakage in nats")
+
+
+def pairs_figure(domain: Domain, rows: Floats, titles: Sequence[str], middle: int) -> Figure:
+    """Return maps of bounds (k, n) between a state and every other one; infinite bounds have the largest colour."""
+    largest = float(np.max(rows, where=np.isfinite(rows), initial=0.0))
+    shown = np.minimum(rows, largest or 1.0)
+
+    def draw(*panels: Axes) -> None:
+        maps.draw_panels(panels, domain, shown, titles, [middle] * len(rows), "bound in nats", short)
+
+    height, shared = maps.height_of_panels(domain, len(rows)), not maps.is_map(domain)
+    return drawn(None, height, draw, count=len(rows), shared=shared)
 
 
 def draw_series(axes: Axes, series: Mapping[str, Sequence[float] | Floats], x: str, y: str) -> None:

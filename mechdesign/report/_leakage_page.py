@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.report._leakage_figures import SERIES_OF_LEAKAGE, leakage_figure
+from mechdesign.model._domain import Domain
+from mechdesign.report._leakage_figures import SERIES_OF_LEAKAGE, leakage_figure, pairs_figure
 from mechdesign.report._page import Picture, Prose, Section, Table, first_rows, page
 from mechdesign.report._style import report_style
-from mechdesign.report._verdicts import judge_leakage, limit_leakage, write_nats, write_odds
+from mechdesign.report._verdicts import Verdict, judge_leakage, limit_leakage, limit_pairs, write_nats, write_odds
+
+Largest = tuple[float, tuple[str, str]]
+"""A bound, and the names of the pair that has it."""
+
+_EVERY_PAIR = "Each budget bounds every pair of states, and each release draws its own noise."
+_OTHER_WAY = "In Python, md.leakage.largest_scale finds the ε that keeps such bounds below a limit."
+_THESE_PAIRS = "Each release meets the requirements of the specification, and draws its own noise."
+
+
+@dataclass(frozen=True)
+class Told:
+    """Bounds (n, n) of all pairs of states after a number of releases, which may be infinite, and the largest by name.
+
+    The names are "neighbours", "per_unit" and "all_pairs".
+    """
+
+    releases: float
+    bounds: Floats
+    largest: Mapping[str, Largest]
 
 
 @report_style()
@@ -34,14 +58,74 @@ def html(
     sections = [
         Section("Leakage over time", [picture]),
         Section("Largest leakages, in nats", [Table([*table, (odds, write_odds(largest))])]),
-        Section("What was assumed", [Prose([*_assumed(backward, forward)], "list")]),
+        Section("What was assumed", [Prose([_EVERY_PAIR, *_assumed(backward, forward)], "list")]),
         Section("What this does not promise", [Prose([*limit_leakage()], "list")]),
     ]
     return page("Leakage of repeated releases", judge_leakage(largest), sections)
 
 
+@report_style()
+def html_of_pairs(
+    said: Verdict,
+    title: str,
+    states: tuple[Domain, Sequence[str]],
+    told: Sequence[Told],
+    unit: str,
+    future: str,
+    known: Sequence[LossFunction | None],
+) -> str:
+    """Return the page of releases that bound pairs of states.
+
+    Args:
+        said: The verdict.
+        title: The title of the specification.
+        states: The states with their names.
+        told: The bounds after several numbers of releases.
+        unit: The unit of distance.
+        future: A sentence on what bounds any number of releases.
+        known: The backward and the forward loss function.
+
+    Returns:
+        The page.
+    """
+    domain, names = states
+    middle = int(np.argmin(((domain.points - domain.points.mean(axis=0)) ** 2).sum(axis=1)))
+    rows = np.array([np.maximum(each.bounds[middle], each.bounds[:, middle]) for each in told])
+    heads = ["any number" if each.releases == math.inf else f"{each.releases:.0f}" for each in told]
+    order = np.lexsort(rows[::-1]).tolist()
+    numbers = first_rows(
+        [(names[state], *map(write_nats, rows[:, state].tolist())) for state in order],
+        ("State", *(f"Releases: {head}" for head in heads)),
+    )
+    sentence = f"Bounds, in nats, of the change of the odds between {names[middle]}, which is marked, and each state."
+    if not np.isfinite(rows).all():
+        sentence += " The darkest colour also stands for no bound."
+    figure = pairs_figure(domain, rows, [f"releases: {head}" for head in heads], middle)
+    picture = Picture("pairs", f"How well each state can be told from {names[middle]}", sentence, figure, numbers)
+    columns = {"neighbours": "Neighbours", "per_unit": f"Per {unit or 'unit of distance'}", "all_pairs": "Any two"}
+    kinds = [name for name in columns if name in told[0].largest]
+    table = Table(
+        [
+            (head, *(text for name in kinds for text in _write(each.largest[name])))
+            for head, each in zip(heads, told, strict=True)
+        ],
+        ("Releases", *(text for name in kinds for text in (columns[name], "Pair"))),
+    )
+    sections = [
+        Section("What somebody learns", [picture]),
+        Section("Largest bounds, in nats", [table, Prose([f"Any number of releases: {future}.", _OTHER_WAY])]),
+        Section("What was assumed", [Prose([_THESE_PAIRS, *_assumed(*known)], "list")]),
+        Section("What this does not promise", [Prose([*limit_pairs()], "list")]),
+    ]
+    return page(f"Repeated releases: {title}", said, sections)
+
+
+def _write(largest: Largest) -> tuple[str, str]:
+    value, pair = largest
+    return write_nats(value), " and ".join(pair)
+
+
 def _assumed(backward: LossFunction | None, forward: LossFunction | None) -> Iterator[str]:
-    yield "Each budget bounds every pair of states, and each release draws its own noise."
     for name, loss in (("Pr(state before | state now)", backward), ("Pr(next state | state now)", forward)):
         if loss is None:
             yield f"The adversary does not know {name}."

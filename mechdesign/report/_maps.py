@@ -131,14 +131,20 @@ def draw_numbers(
 
 
 def draw_panels(
-    panels: Sequence[Axes], domain: Domain | None, rows: Floats, titles: Sequence[str], marks: Sequence[int | None]
+    panels: Sequence[Axes],
+    domain: Domain | None,
+    rows: Floats,
+    titles: Sequence[str],
+    marks: Sequence[int | None],
+    label: str = "probability of the answer",
+    write: Callable[[float], str] = percent,
 ) -> None:
-    """Draw the probabilities (k, m) of the members of a domain on k panels, on one scale."""
+    """Draw numbers (k, m) of the members of a domain on k panels, on one scale."""
     norm = find_norm(rows)
     for panel, row, title, mark in zip(panels, rows, titles, marks, strict=True):
         draw_map(panel, domain, row, norm, mark=mark, ticks=False)
         panel.set_title(title)
-    _draw_scale(panels, domain, norm, "probability of the answer", percent)
+    _draw_scale(panels, domain, norm, label, write)
     for panel in panels:
         panel.label_outer()
 

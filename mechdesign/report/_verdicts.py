@@ -19,7 +19,7 @@ from mechdesign.model._problem_words import cost_measure
 from mechdesign.model._words import Measure, format_bound, power, recognise_measure, short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from mechdesign.certify._certificate import Certificate, Checked
     from mechdesign.measures._audit import Audit, PairLoss
@@ -257,6 +257,18 @@ def judge_leakage(largest: float) -> Verdict:
     return Verdict(True, f"None of these releases leaks more than {write_nats(largest)} nats.")
 
 
+def judge_pairs(releases: int, largest: Mapping[str, float]) -> Verdict:
+    """Return the verdict on what a number of releases tell about pairs; `largest` are bounds by their names."""
+    sides = {"neighbours": "neighbours", "all_pairs": "any two states"}
+    clauses = [f"between {sides[name]} by {_by_factor(value)}" for name, value in largest.items() if name in sides]
+    count = "One release may change" if releases == 1 else f"{releases} releases together may change"
+    return Verdict(True, f"{count} the odds {', and '.join(clauses) or 'of no pair: there is one state'}.")
+
+
+def _by_factor(leakage: float) -> str:
+    return f"a factor of at most e^{write_nats(leakage)}" if math.isfinite(leakage) else "any factor"
+
+
 def write_nats(leakage: float) -> str:
     """Write a leakage, rounded up."""
     return _up(leakage) if math.isfinite(leakage) else "no bound"
@@ -357,9 +369,22 @@ def limit_leakage() -> Iterator[str]:
     yield "The unit of privacy is the state at one release, of one person or of one table."
     yield "δ = 0. Whether the mechanisms keep their budgets is not checked."
     yield (
-        "An ε per unit of distance, or one that bounds only some pairs of states, is no such budget: use Hamming "
-        "distance, a complete graph, or a radius that covers all pairs."
+        "An ε per unit of distance, or one that bounds only some pairs of states, is no such budget: give the "
+        "specification, or use Hamming distance, a complete graph, or a radius that covers all pairs."
     )
+    yield from _limit_matrices()
+
+
+def limit_pairs() -> Iterator[str]:
+    """Yield sentences on the limits of bounds of pairs after repeated releases."""
+    yield "The unit of privacy is the state at one release, of one person, against another state at this release."
+    yield "δ = 0. Whether each release meets the requirements is not checked: a certificate proves that."
+    yield "Whole ways that differ at several releases are not compared: between them the ε of these releases add up."
+    yield "Nothing about two places in one cell, which have one state, and nothing about when somebody reports."
+    yield from _limit_matrices()
+
+
+def _limit_matrices() -> Iterator[str]:
     yield "The matrices are taken as given. Few data miss possible steps, above all those of people not counted."
     yield "Nothing about correlations between people."
 

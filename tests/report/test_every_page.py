@@ -14,6 +14,7 @@ from report_examples import HOSTILE, MARKUP, Page, certificate, city, mixing, pa
 
 import mechdesign as md
 from mechdesign.report import _audit_page, _leakage_page, _table_page, _trace_page
+from mechdesign.report._verdicts import judge_pairs
 from mechdesign.tables._files import Published
 from mechdesign.traces._released import History
 
@@ -53,12 +54,23 @@ def leakage_page() -> str:
     return _leakage_page.html(columns, {MARKUP: 1.0}, backward, None)
 
 
+def pairs_page() -> str:
+    domain = md.Domain.from_points([[0.0], [1.0], [3.0]], LABELS, unit=MARKUP)
+    forward = md.leakage.LossFunction(np.full((3, 3), 1 / 3))
+    bounds = np.array([[0, 1, np.inf], [1, 0, 2], [3, 2, 0]])
+    largest = {"per_unit": (2.0, (LABELS[1], LABELS[0])), "all_pairs": (np.inf, (LABELS[0], LABELS[2]))}
+    told = [_leakage_page.Told(count, count * bounds, largest) for count in (1, 2, np.inf)]
+    said = judge_pairs(2, {name: value for name, (value, _) in largest.items()})
+    return _leakage_page.html_of_pairs(said, HOSTILE, (domain, LABELS), told, MARKUP, MARKUP, (None, forward))
+
+
 KINDS: dict[str, Callable[[], str]] = {
     "design": design_page,
     "audit": audit_page,
     "table": table_page,
     "trace": trace_page,
     "leakage": leakage_page,
+    "pairs": pairs_page,
 }
 
 
@@ -147,7 +159,7 @@ def test_a_page_says_its_unit_and_delta(page: str) -> None:
     assert "δ = 0" in limits
 
 
-@pytest.mark.parametrize("kind", ["audit", "table", "leakage"])
+@pytest.mark.parametrize("kind", ["audit", "table", "leakage", "pairs"])
 def test_the_same_values_give_the_same_page(kind: str) -> None:
     first = KINDS[kind]()
     assert KINDS[kind]() == first

@@ -1,0 +1,236 @@
+"""`mechdesign leakage SPEC.toml`: what repeated releases tell about pairs of secrets."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_examples import assert_wrong_usage, flat, well, write
+
+import mechdesign as md
+from mechdesign.cli import _pairs
+from mechdesign.errors import SolverError
+
+# Four cells in two rows; people stay with probability 1/2, or go to a cell that shares a side.
+WALK = np.array([[2, 1, 1, 0], [1, 2, 0, 1], [1, 0, 2, 1], [0, 1, 1, 2]]) / 4
+CELLS = md.Domain.grid(2, 2, 3.0, 2.0)
+DISTANCES = md.distances.euclidean(CELLS)
+BOUNDS = md.leakage.pairs(md.MetricPrivacy("0.5", DISTANCES))
+GRID = """
+title = "Four cells"
+domain.grid = { columns = 2, rows = 2, width = 3.0, height = 2.0, unit = "km" }
+prior.uniform = true
+cost.distance = "euclidean"
+"""
+SIZE, EARTH = 'width = 3.0, height = 2.0, unit = "km"', "south = 1, north = 2, west = 3, east = 5"
+METRIC = '[[privacy]]\nkind = "metric"\nepsilon = 0.5\ndistance = "euclidean"\n'
+FLOOR = '[[privacy]]\nkind = "distortion"\nminimum = 0.1\ndistance = "hamming"\n'
+LINE = ("leakage", "city.toml", "--chain", "chain", "--steps", "13")
+
+
+pytestmark = pytest.mark.usefixtures("blank_pictures")
+
+
+@pytest.fixture(autouse=True)
+def _files(_in_an_empty_folder: None) -> None:
+    write(GRID + METRIC + FLOOR, "city.toml")
+    write_chain(WALK, list(range(4)))
+
+
+def write_chain(matrix: np.ndarray[Any, Any], states: list[int], labels: str = "0123") -> None:
+    """Write the folder of a chain as `mechdesign chain` does."""
+    Path("chain").mkdir(exist_ok=True)
+    chain = md.MarkovChain(matrix)
+    for name, each in (("forward", chain), ("backward", chain.reverse(chain.stationary()))):
+        np.savetxt(f"chain/{name}.csv", each.matrix, delimiter=",", fmt="%.17g")
+    rows = [f"{row},{state},{labels[state]}" for row, state in enumerate(states)]
+    write("\n".join(["row,state,label", *rows]) + "\n", "chain/states.csv")
+
+
+def matrices() -> tuple[Any, Any]:
+    return tuple(np.loadtxt(f"chain/{name}.csv", delimiter=",") for name in ("backward", "forward"))
+
+
+def test_the_numbers_are_those_of_the_functions() -> None:
+    found = json.loads(well(*LINE, "--json", "-o", "out.csv").stdout)
+    backward, forward = matrices()
+    told = {count: md.leakage.temporal([BOUNDS] * count, backward, forward).max(axis=0) for count in (1, 2, 5, 13)}
+    told["inf"] = md.leakage.supremum(BOUNDS, backward, forward).bounds
+    touching = [pair for s, t in md.graphs.neighbours8(CELLS).edges for pair in ((s, t), (t, s))]
+    assert [row["releases"] for row in found["after"]] == list(told)
+    for row, each in zip(found["after"], told.values(), strict=True):
+        assert row["neighbours"] == max(each[pair] for pair in touching)
+        assert row["all_pairs"] == each.max()
+        with np.errstate(invalid="ignore"):
+            steepest = np.nanmax(each / DISTANCES)
+        assert steepest <= row["per_unit"] <= steepest * (1 + 2**-51)
+        for name, unit in (("neighbours", None), ("all_pairs", None), ("per_unit", DISTANCES)):
+            s, t = (int(label.removeprefix("cell ")) for label in row[f"{name}_pair"])
+            assert each[s, t] / (1 if unit is None else unit[s, t]) == pytest.approx(row[name], rel=1e-15), name
+    # One release has the ε of the specification, and the diameter bounds every pair by 13 of its own bounds only.
+    assert found["after"][0]["per_unit"] == 0.5
+    assert found["after"][3]["neighbours"] < 13 * BOUNDS.max()
+    assert found["unit"] == "km"
+    assert "an invariant for 12 pairs" in found["any_number_of_releases"]
+    with open("out.csv", encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [float(row["all_pairs"]) for row in table] == [row["all_pairs"] for row in found["after"]]
+    assert [row["releases"] for row in table] == ["1", "2", "5", "13", "inf"]
+
+
+@pytest.mark.usefixtures("drawn")
+def test_the_page_repeats_the_numbers() -> None:
+    shown = well(*LINE[:-1], "2", "-o", "out.csv").stdout
+    page = Path("out.html").read_text("utf-8")
+    assert shown.splitlines()[0] in re.sub("<.*?>", "", page)
+    rows = [re.split(r"  +", line.strip()) for line in shown.partition("\nafter\n")[2].splitlines()[1:]]
+    assert [row[0] for row in rows] == ["1", "2", "any number"]
+    table = page.partition("<h2>Largest bounds, in nats</h2>")[2].partition("</table>")[0]
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line) for line in table.splitlines() if "<td" in line]
+    assert cells == rows
+    assert page.count("releases: ") == 3
+    for name in ("cell 0", "cell 3"):
+        assert f'<th scope="row">{name}</th>' in page
+
+
+def test_states_that_the_chain_leaves_out_have_no_bounds() -> None:
+    kept = [0, 1, 3]
+    part = WALK[np.ix_(kept, kept)] / WALK[np.ix_(kept, kept)].sum(axis=1, keepdims=True)
+    write_chain(part, kept)
+    result = well(*LINE, "--json")
+    assert "1 states of city.toml are not in the chain: nothing is said about them" in result.stderr
+    expected = md.leakage.temporal([BOUNDS[np.ix_(kept, kept)]] * 13, *matrices()).max()
+    last = json.loads(result.stdout)["after"][-2]
+    assert (last["releases"], last["all_pairs"]) == (13, expected)
+    assert set(last["all_pairs_pair"]) <= {"cell 0", "cell 1", "cell 3"}
+
+
+def test_matrices_are_matched_with_labels() -> None:
+    labels = ["a", "b", "c", "d"]
+    line = ("leakage", "places.toml", "--steps", "3", "--json")
+    points = "domain.points = [[0, 0], [1, 0], [0, 1], [1, 1]]\n"
+    write(f"{points}domain.labels = {json.dumps(labels)}\n" + GRID.partition("}\n")[2] + METRIC, "places.toml")
+    order = [3, 0, 1, 2]
+    rows = [[labels[i], *(repr(float(WALK[i, j])) for j in order)] for i in order]
+    write("\n".join(",".join(row) for row in [["", *(labels[j] for j in order)], *rows]) + "\n", "F.csv")
+    named = json.loads(well(*line, "--forward", "F.csv", "--header", "--index").stdout)
+    plain = json.loads(well(*line, "--forward", "chain/forward.csv").stdout)
+    assert named["after"] == plain["after"]
+    # Places without cells have no neighbours.
+    assert "neighbours" not in named["after"][0]
+    assert named["unit"] is None
+    write(Path("F.csv").read_text().replace("a", "x"), "F.csv")
+    assert_wrong_usage({" ".join([*line, "--forward", "F.csv", "--header", "--index"]): "forward (F.csv)"})
+
+
+def test_a_graph_has_neighbours_and_pairs_without_a_bound() -> None:
+    write(GRID + '[[privacy]]\nkind = "graph"\nepsilon = 0.5\nedges = [[0, 1], [2, 3]]\n', "city.toml")
+    shown = well("leakage", "city.toml", "--chain", "chain", "--steps", "2").stdout
+    assert "between any two states by any factor" in shown
+    first = json.loads(well(*LINE[:-1], "2", "--json").stdout)["after"][0]
+    assert (first["neighbours"], first["all_pairs"], first["per_unit"]) == (0.5, "inf", "inf")
+
+
+def test_many_states_have_bounds_on_edges_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_pairs, "MOST_STATES", 3)
+    result = well(*LINE, "--json")
+    assert "only neighbours have bounds of their own, and all bounds are looser" in flat(result.stderr)
+    found = json.loads(result.stdout)
+    edges = md.graphs.neighbours8(CELLS)
+    expected = md.leakage.temporal([BOUNDS] * 13, *matrices(), edges=edges).max()
+    assert [row["releases"] for row in found["after"]] == [1, 2, 5, 13]
+    assert found["after"][-1]["all_pairs"] == expected
+    assert "not computed" in found["any_number_of_releases"]
+
+
+def test_what_is_not_decided_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise SolverError("the pair (0, 1) is open")
+
+    monkeypatch.setattr("mechdesign.leakage._recursion.supremum", fail)
+    found = json.loads(well(*LINE, "--json").stdout)
+    assert [row["releases"] for row in found["after"]] == [1, 2, 5, 13]
+    assert found["any_number_of_releases"] == "not decided: the pair (0, 1) is open"
+
+
+def test_numbers_of_releases() -> None:
+    assert [list(_pairs._counts(steps)) for steps in (1, 2, 3, 10, 24)] == [
+        [1], [1, 2], [1, 3], [1, 2, 5, 10], [1, 2, 5, 10, 24],
+    ]  # fmt: skip
+
+
+def test_wrong_usage() -> None:
+    places = ", ".join(f"[{x}, 0]" for x in range(_pairs.MOST_STATES + 1))
+    rest = GRID.partition("}\n")[2]
+    anchors = GRID.replace("grid", "anchors")
+    for name, text in {
+        "floor.toml": GRID + FLOOR,
+        "plane.toml": anchors + '[[privacy]]\nkind = "continuous"\nepsilon = 0.5\n',
+        "many.toml": f"domain.points = [{places}]\n{rest}{METRIC}",
+        "earth.toml": GRID.replace(SIZE, EARTH) + METRIC,
+        "two.csv": "0.5,0.5\n0.5,0.5\n",
+        "named.csv": "," + ",".join("wxyz") + "\n" + "".join(f"{name}{',0.5,0.5,0,0'}\n" for name in "wxyz"),
+        "held.csv": "",
+    }.items():  # fmt: skip
+        write(text, name)
+    np.savetxt("many.csv", np.eye(_pairs.MOST_STATES + 1), delimiter=",")
+    for name, states in {
+        "label": "row,state,label\n0,0,0\n1,1,1\n2,2,2\n3,3,home\n",
+        "order": "row,state,label\n0,1,1\n1,0,0\n2,2,2\n3,3,3\n",
+        "beyond": "row,state,label\n0,4,4\n",
+        "fewer": "row,state,label\n0,0,0\n1,1,1\n",
+        "earth": "row,state,label,latitude,longitude\n0,0,0,1.25,3.5\n",
+        "north": "row,state,label,latitude,longitude\n0,0,0,north,3.5\n",
+        "table": "row,label\n0,a\n",
+        "word": "row,state,label\n0,one,1\n",
+    }.items():
+        shutil.copytree("chain", name)
+        write(states, f"{name}/states.csv")
+    chain = "--chain chain --steps 3"
+    assert_wrong_usage({
+        f"leakage city.toml {chain} --epsilon 1": "SPEC.toml states what a release reveals: no --epsilon",
+        f"leakage city.toml {chain} --budgets b.csv": "no --epsilon, --budgets, --window or --example",
+        f"leakage city.toml {chain} --window 2": "no --epsilon, --budgets, --window or --example",
+        "leakage city.toml --example traffic --steps 3": "no --epsilon, --budgets, --window or --example",
+        "leakage city.toml --steps 3": "give a matrix: --chain, --backward or --forward",
+        "leakage city.toml --chain chain": "give --steps, the number of releases",
+        "leakage city.toml --chain chain --steps 0": "--steps: is too small; found 0; must be an integer from 1",
+        f"leakage none.toml {chain}": "none.toml",
+        f"leakage two.csv {chain}": "two.csv",
+        f"leakage floor.toml {chain}": "privacy[0]: bounds no pairs of secrets",
+        f"leakage plane.toml {chain}": "privacy[0]: bounds all points of the plane, of which two in one cell differ",
+        "leakage many.toml --backward many.csv --steps 3": "many.toml: has too many states without neighbours; found",
+        "leakage city.toml --backward two.csv --steps 3": "backward (two.csv): has another number of states; found 2",
+        "leakage city.toml --forward named.csv --header --index --steps 3": "forward (named.csv): has a name that",
+        "leakage city.toml --chain label --steps 3": "label/states.csv, line 5: is another state; must be the",
+        "leakage city.toml --chain order --steps 3": "order/states.csv, line 3: is another state",
+        "leakage city.toml --chain beyond --steps 3": "beyond/states.csv, line 2: is another state",
+        "leakage city.toml --chain fewer --steps 3": "backward (fewer/backward.csv): has another number of states",
+        "leakage city.toml --chain table --steps 3": "table/states.csv: names no states; must be states.csv of",
+        "leakage city.toml --chain word --steps 3": "word/states.csv, line 2: is another state",
+        "leakage city.toml --chain earth --steps 3": "earth/states.csv, line 2: is another state",
+        "leakage earth.toml --chain north --steps 3": "north/states.csv, line 2: is another state",
+        f"leakage earth.toml {chain}": "Count the chain with this specification: mechdesign chain SPEC.toml",
+        f"leakage city.toml {chain} -o held.csv": "already exists",
+    })  # fmt: skip
+
+
+def test_the_place_of_a_state_is_compared() -> None:
+    write(GRID.replace(SIZE, EARTH) + METRIC, "e.toml")
+    domain = md.read_spec("e.toml").domain
+    rows = [f"{i},{i},{i},{lat!r},{lon!r}" for i, (lat, lon) in enumerate(domain.degrees.tolist())]
+    for shift, wrong in ((0.0, False), (0.01, True)):
+        moved = [row.replace(",1.25,", f",{1.25 + shift!r},") for row in rows]
+        write("\n".join(["row,state,label,latitude,longitude", *moved]) + "\n", "chain/states.csv")
+        line = ("leakage", "e.toml", "--chain", "chain", "--steps", "2")
+        if wrong:
+            assert_wrong_usage({" ".join(line): "chain/states.csv, line 2: is another state"})
+        else:
+            assert math.isfinite(json.loads(well(*line, "--json").stdout)["after"][-1]["all_pairs"])
