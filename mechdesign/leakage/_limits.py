@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 from scipy.sparse.linalg import spsolve
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Flags, Floats, Integers, read_only
+from mechdesign.base._arrays import Flags, Floats, Integers, Singles, read_only
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.base._names import Labels, labels_of, order_of
@@ -38,8 +38,9 @@ from mechdesign.leakage._transport import Rows, Slopes, enclose, step
 _TOLERANCE = 1e-9
 _ROUNDS = 120
 
-# Steps of the recursion from which its limit is bounded from below.
-_STEPS = 8
+# Rounds that bound the limit of the recursion from below, and the number of pairs of rows in all of their steps.
+_STEPS = 10
+_MOST_PROGRAMS = 50_000
 
 # The growth per step, in nats, that a witness must show: far above the rounding of a step.
 _MARGIN = 1e-11
@@ -56,7 +57,6 @@ _MOST_PRODUCTS = 64
 _LENGTHS = 64
 _LEAST_ENTRY = 1e-250
 
-SH = float(__import__("os").environ.get("SH", ".5"))
 # The z of a point that stands for 0, in logarithms.
 _FAR = 1e300
 
@@ -255,10 +255,10 @@ def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], 
                     break
         trial = _newton(E + raised, X, found) if count % 8 else None
         if trial is None and proved is None and not searched:
-            searched, starts = True, _from_above(rows, E, endless)
-            witness = _witness(rows, E, endless)
-            if witness is not None:
-                pairs = np.isfinite(witness)
+            searched = True
+            pairs, b = _growing(rows, E, endless)
+            starts = _from_above(rows, E, endless, b)
+            if pairs.any():
                 reasons[pairs] = f"a witness: {int(pairs.sum())} pairs drive each other upward without end"
                 endless = endless | pairs
                 _spread(rows, endless, reasons)
@@ -321,8 +321,8 @@ def _newton(E: Floats, B: Floats, found: _Largest) -> Floats | None:
 
 def _meets(matrix: Rows, pairs: Flags) -> Flags:
     """Return whether j has one of the pairs (j, k) for a state k before t: shape (n, n), entry (j, t)."""
-    met = np.zeros(pairs.shape, dtype=np.bool_)
-    met[:] = pairs.astype(np.float32) @ matrix.support.T > 0
+    counts: Singles = pairs.astype(np.float32) @ matrix.support.T
+    met = counts > 0
     # A row that may be anything may be the worst state.
     met[:, matrix.any] = pairs.all(axis=1)[:, None]
     return met
@@ -352,13 +352,16 @@ def _rounds_to_catch(rows: list[Rows], endless: Flags) -> Integers:
     return rounds
 
 
-def _from_above(rows: list[Rows], E: Floats, endless: Flags) -> Iterator[Floats]:
-    """Yield ever larger matrices; the last ones are invariants if the pairs that can grow shrink in every step."""
+def _from_above(rows: list[Rows], E: Floats, endless: Flags, b: Floats) -> Iterator[Floats]:
+    """Yield ever larger matrices; the last ones are invariants if the growth of c + b is less than 0 everywhere."""
     rounds = _rounds_to_catch(rows, endless)
+    grows = (rounds < 0) & ~endless
     least = min(float(matrix.log.min()) for matrix in rows)
     most = float(np.where(endless, 0, E).max()) + math.log(len(E)) - least
+    offsets = np.where(grows, b, 0) - b[grows].min(initial=0)
     for part in _PARTS:
-        yield np.where(endless, np.inf, part * most * np.where(rounds < 0, 4 * (1 + rounds.max()), rounds))
+        above = np.where(grows, part * most * 4 * (1 + rounds.max()) + offsets, part * most * rounds)
+        yield close(np.where(endless, np.inf, above))
 
 
 def _growth(rows: list[Rows], S: Flags, b: Floats, endless: Flags) -> Floats:
@@ -389,20 +392,18 @@ def _growth_of_any(matrix: Rows, cost: Floats) -> Floats:
     return growth
 
 
-def _witness(rows: list[Rows], E: Floats, endless: Flags) -> Floats | None:
-    """Return the offsets b of a witness, −∞ outside of it; None if none is found.
+def _growing(rows: list[Rows], E: Floats, endless: Flags) -> tuple[Flags, Floats]:
+    """Return the pairs of a witness and its offsets b; without a witness no pairs, and offsets that shrink.
 
     The growth is iterated; pairs whose average growth is positive are candidates, and pairs that fail the test leave.
     """
     S = (_rounds_to_catch(rows, endless) < 0) & ~endless
-    if not S.any():
-        return None
     history = [np.where(S, 0.0, -np.inf)]
     last = 2 * min(len(E), 12) + 4
-    for count in range(1, last + 1):
+    for count in range(1, last + 1 if S.any() else 1):
         history.append(np.where(S, E + _growth(rows, S, history[-1], endless), -np.inf))
-        if (history[-1][S] <= history[-2][S]).all():
-            return None
+        if (history[-1][S] < history[-2][S]).all():
+            break
         if count & (count - 1) and count != last:
             continue
         half = count // 2
@@ -414,9 +415,9 @@ def _witness(rows: list[Rows], E: Floats, endless: Flags) -> Floats | None:
             while grows.any():
                 keep = grows & (_down(E + _growth(rows, grows, b, endless)) >= b + _MARGIN)
                 if (keep == grows).all():
-                    return np.where(grows, b, -np.inf)
+                    return grows, b
                 grows = keep
-    return None
+    return np.zeros_like(S), history[max(len(history) - 2, 0)]
 
 
 # ---- lower ends of the limit -----------------------------------------------------------------------------------------
@@ -487,9 +488,12 @@ def _raise_lower(rows: list[Rows], E: Floats, points: list[_Point], below: Float
     Then H carries each point between b and v, on the line in e^B, strictly above itself. So the limit is not there.
     """
     endless = np.isinf(above)
-    for _ in range(_STEPS):
+    steps = _MOST_PROGRAMS // below.size // _STEPS
+    for number in range(_STEPS):
+        for _ in range(min(2**number, steps)):
+            below = np.where(endless, np.inf, np.maximum(below, _down(E + _largest(rows, below).lower)))
         found = _largest(rows, below)
-        enough = SH * found.lower + (1 - SH) * (below - E)
+        enough = (found.lower + np.where(endless, 0, below) - np.where(np.isinf(E), 0, E)) / 2
         options: dict[tuple[int, int], list[tuple[float, _Point, bool]]] = {}
         for point in [*points, *_points(rows, below, found)]:
             for keeps_x in (False, True):
@@ -498,7 +502,7 @@ def _raise_lower(rows: list[Rows], E: Floats, points: list[_Point], below: Float
         chosen = [max(each, key=lambda option: option[0])[1:] for each in options.values()]
         raised = _raise_to(E, chosen, below, above)
         below = np.where(endless, np.inf, np.maximum(raised, _down(E + found.lower)))
-        if not (above[~endless] - below[~endless] > _TOLERANCE).any():
+        if not (above[~endless] - below[~endless] > 10 * _TOLERANCE * (1 + above[~endless])).any():
             break
     return below
 
