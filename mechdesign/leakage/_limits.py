@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 from scipy.sparse.linalg import spsolve
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Flags, Floats, Integers, Singles, read_only
+from mechdesign.base._arrays import Flags, Floats, Integers, read_only
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.base._names import Labels, labels_of, order_of
@@ -38,9 +38,12 @@ from mechdesign.leakage._transport import Rows, Slopes, enclose, step
 _TOLERANCE = 1e-9
 _ROUNDS = 120
 
+# Ends of the limit that differ by at most this share are near enough.
+_NEAR = 1e-6
+
 # Rounds that bound the limit of the recursion from below, and the number of pairs of rows in all of their steps.
 _STEPS = 10
-_MOST_PROGRAMS = 50_000
+_MOST_PROGRAMS = 12_000
 
 # The growth per step, in nats, that a witness must show: far above the rounding of a step.
 _MARGIN = 1e-11
@@ -222,8 +225,10 @@ def _slopes_of_any(matrix: Rows, B: Floats) -> Slopes:
         for first, terms in ((True, log[:, None] + B[col]), (False, log[:, None] - B.T[col])):
             values = np.logaddexp.reduce(terms, axis=0)
             unit = int(values.argmax() if first else values.argmin())
+            if not np.isfinite(values[unit]):
+                continue
             share, here = np.exp(terms[:, unit] - values[unit]), np.full(len(col), unit)
-            for m in matrix.any.tolist() if np.isfinite(values[unit]) else ():
+            for m in matrix.any.tolist():
                 ends = [np.full(len(col), state) for state in (s, m)]
                 slopes.append((*ends, col, here, share) if first else (*ends[::-1], here, col, share))
     return slopes
@@ -321,17 +326,16 @@ def _newton(E: Floats, B: Floats, found: _Largest) -> Floats | None:
 
 def _meets(matrix: Rows, pairs: Flags) -> Flags:
     """Return whether j has one of the pairs (j, k) for a state k before t: shape (n, n), entry (j, t)."""
-    counts: Singles = pairs.astype(np.float32) @ matrix.support.T
-    met = counts > 0
+    met: Flags = pairs.astype(np.float32) @ matrix.support.T > 0
     # A row that may be anything may be the worst state.
-    met[:, matrix.any] = pairs.all(axis=1)[:, None]
+    met[:, matrix.any] = np.all(pairs, axis=1, keepdims=True)
     return met
 
 
 def _escapes(matrix: Rows, pairs: Flags) -> Flags:
     """Return whether s may come from a state j that has none of the pairs (j, k), k before t: shape (n, n)."""
     missed = (~_meets(matrix, pairs)).astype(np.float32)
-    escapes = np.asarray(matrix.support @ missed > 0, dtype=np.bool_)
+    escapes: Flags = matrix.support @ missed > 0
     escapes[matrix.any] = missed.any(axis=0)
     return escapes
 
@@ -398,13 +402,14 @@ def _growing(rows: list[Rows], E: Floats, endless: Flags) -> tuple[Flags, Floats
     The growth is iterated; pairs whose average growth is positive are candidates, and pairs that fail the test leave.
     """
     S = (_rounds_to_catch(rows, endless) < 0) & ~endless
+    own = np.where(S, E, 0.0)
     history = [np.where(S, 0.0, -np.inf)]
     last = 2 * min(len(E), 12) + 4
     for count in range(1, last + 1 if S.any() else 1):
-        history.append(np.where(S, E + _growth(rows, S, history[-1], endless), -np.inf))
+        history.append(own + _growth(rows, S, history[-1], endless))
         if (history[-1][S] < history[-2][S]).all():
             break
-        if count & (count - 1) and count != last:
+        if count not in (4, last):
             continue
         half = count // 2
         with np.errstate(invalid="ignore"):
@@ -413,7 +418,7 @@ def _growing(rows: list[Rows], E: Floats, endless: Flags) -> tuple[Flags, Floats
             grows = S & (rate > least)
             b = np.max([each - number * least for number, each in enumerate(history[half:])], axis=0)
             while grows.any():
-                keep = grows & (_down(E + _growth(rows, grows, b, endless)) >= b + _MARGIN)
+                keep = grows & (_down(own + _growth(rows, grows, b, endless)) >= b + _MARGIN)
                 if (keep == grows).all():
                     return grows, b
                 grows = keep
@@ -424,7 +429,10 @@ def _growing(rows: list[Rows], E: Floats, endless: Flags) -> tuple[Flags, Floats
 
 
 class _Point(NamedTuple):
-    """The rows of a pair and a point where T is attained: x on the states of s, z on those of t. All in logarithms."""
+    """The rows of a pair and a point where T is attained: x on the states of s, z on those of t. All in logarithms.
+
+    `size` bounds the terms, and the number of roundings.
+    """
 
     pair: tuple[int, int]
     J: Integers
@@ -433,6 +441,7 @@ class _Point(NamedTuple):
     q: Floats
     x: Floats
     z: Floats
+    size: float
 
     def amount(self, B: Floats, keeps_x: bool) -> tuple[float, Integers, Integers, Floats]:
         """Return a lower bound of T(B), concave in e^B, and the shares of it that entries (j, k) of B carry.
@@ -452,9 +461,11 @@ class _Point(NamedTuple):
             top, bottom = self.p + grants[np.arange(len(at)), at], self.q + self.z
             j, k, logs = self.J, self.K[at], top
         above, below = float(np.logaddexp.reduce(top)), float(np.logaddexp.reduce(bottom))
-        size = len(B) + 800 + float(B[np.isfinite(B)].max()) + abs(above) + abs(below)
-        share = np.exp(logs - (below if keeps_x else above))
-        return max(above - below - 8 * ULP * size, 0.0), j, k, share
+        size = self.size + float(between[between < np.inf].max(initial=0.0)) + abs(above) + abs(below)
+        total = below if keeps_x else above
+        if not math.isfinite(total):
+            return 0.0, j, k, np.zeros(len(j))
+        return max(above - below - 8 * ULP * size, 0.0), j, k, np.exp(logs - total)
 
 
 def _points(rows: list[Rows], B: Floats, found: _Largest) -> list[_Point]:
@@ -471,7 +482,9 @@ def _points(rows: list[Rows], B: Floats, found: _Largest) -> list[_Point]:
         K, q = _row(matrix, pair[1], k[part])
         with np.errstate(divide="ignore"):
             x = np.log(np.bincount(j[part], share[part], minlength=len(B))[J]) - p
-        points.append(_Point(pair, J, p, K, q, x, (x[:, None] - B[np.ix_(J, K)]).max(axis=0)))
+        z = (x[:, None] - B[np.ix_(J, K)]).max(axis=0)
+        size = 800 + len(J) + len(K) + sum(float(np.abs(each[each > -np.inf]).max()) for each in (x, z))
+        points.append(_Point(pair, J, p, K, q, x, z, size))
     return points
 
 
@@ -502,7 +515,7 @@ def _raise_lower(rows: list[Rows], E: Floats, points: list[_Point], below: Float
         chosen = [max(each, key=lambda option: option[0])[1:] for each in options.values()]
         raised = _raise_to(E, chosen, below, above)
         below = np.where(endless, np.inf, np.maximum(raised, _down(E + found.lower)))
-        if not (above[~endless] - below[~endless] > 10 * _TOLERANCE * (1 + above[~endless])).any():
+        if not (above[~endless] - below[~endless] > _NEAR * (1 + above[~endless])).any():
             break
     return below
 
@@ -523,7 +536,7 @@ def _raise_to(E: Floats, chosen: list[tuple[_Point, bool]], below: Floats, above
     if not chosen:
         return below
     grows = fine & (_down(E + at(below).lower) > below)
-    for _ in range(_STEPS):
+    for _ in range(_STEPS // 2):
         trial = _newton(E, above, at(above))
         if trial is None:
             break
