@@ -27,7 +27,8 @@ def up(values: Floats) -> Floats:
     >>> up(np.array([0.0, 1.0, np.inf])).tolist()
     [0.0, 1.0000000000000002, inf]
     """
-    return np.where(np.isfinite(values) & (values > 0), np.nextafter(values, np.inf), values)
+    with np.errstate(over="ignore"):
+        return np.where(np.isfinite(values) & (values > 0), np.nextafter(values, np.inf), values)
 
 
 def add(first: Floats, second: Floats) -> Floats:

@@ -38,8 +38,12 @@ from mechdesign.leakage._transport import Rows, Slopes, enclose, step
 _TOLERANCE = 1e-9
 _ROUNDS = 120
 
-# Steps of the recursion from which its limit is bounded from below.
-_STEPS = 8
+# Ends of the limit that differ by at most this share are near enough.
+_NEAR = 1e-6
+
+# Rounds that bound the limit of the recursion from below, and the number of pairs of rows in all of their steps.
+_STEPS = 10
+_MOST_PROGRAMS = 12_000
 
 # The growth per step, in nats, that a witness must show: far above the rounding of a step.
 _MARGIN = 1e-11
@@ -56,7 +60,6 @@ _MOST_PRODUCTS = 64
 _LENGTHS = 64
 _LEAST_ENTRY = 1e-250
 
-SH = float(__import__("os").environ.get("SH", ".5"))
 # The z of a point that stands for 0, in logarithms.
 _FAR = 1e300
 
@@ -222,8 +225,10 @@ def _slopes_of_any(matrix: Rows, B: Floats) -> Slopes:
         for first, terms in ((True, log[:, None] + B[col]), (False, log[:, None] - B.T[col])):
             values = np.logaddexp.reduce(terms, axis=0)
             unit = int(values.argmax() if first else values.argmin())
+            if not np.isfinite(values[unit]):
+                continue
             share, here = np.exp(terms[:, unit] - values[unit]), np.full(len(col), unit)
-            for m in matrix.any.tolist() if np.isfinite(values[unit]) else ():
+            for m in matrix.any.tolist():
                 ends = [np.full(len(col), state) for state in (s, m)]
                 slopes.append((*ends, col, here, share) if first else (*ends[::-1], here, col, share))
     return slopes
@@ -255,10 +260,10 @@ def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], 
                     break
         trial = _newton(E + raised, X, found) if count % 8 else None
         if trial is None and proved is None and not searched:
-            searched, starts = True, _from_above(rows, E, endless)
-            witness = _witness(rows, E, endless)
-            if witness is not None:
-                pairs = np.isfinite(witness)
+            searched = True
+            pairs, b = _growing(rows, E, endless)
+            starts = _from_above(rows, E, endless, b)
+            if pairs.any():
                 reasons[pairs] = f"a witness: {int(pairs.sum())} pairs drive each other upward without end"
                 endless = endless | pairs
                 _spread(rows, endless, reasons)
@@ -321,17 +326,16 @@ def _newton(E: Floats, B: Floats, found: _Largest) -> Floats | None:
 
 def _meets(matrix: Rows, pairs: Flags) -> Flags:
     """Return whether j has one of the pairs (j, k) for a state k before t: shape (n, n), entry (j, t)."""
-    met = np.zeros(pairs.shape, dtype=np.bool_)
-    met[:] = pairs.astype(np.float32) @ matrix.support.T > 0
+    met: Flags = pairs.astype(np.float32) @ matrix.support.T > 0
     # A row that may be anything may be the worst state.
-    met[:, matrix.any] = pairs.all(axis=1)[:, None]
+    met[:, matrix.any] = np.all(pairs, axis=1, keepdims=True)
     return met
 
 
 def _escapes(matrix: Rows, pairs: Flags) -> Flags:
     """Return whether s may come from a state j that has none of the pairs (j, k), k before t: shape (n, n)."""
     missed = (~_meets(matrix, pairs)).astype(np.float32)
-    escapes = np.asarray(matrix.support @ missed > 0, dtype=np.bool_)
+    escapes: Flags = matrix.support @ missed > 0
     escapes[matrix.any] = missed.any(axis=0)
     return escapes
 
@@ -352,13 +356,16 @@ def _rounds_to_catch(rows: list[Rows], endless: Flags) -> Integers:
     return rounds
 
 
-def _from_above(rows: list[Rows], E: Floats, endless: Flags) -> Iterator[Floats]:
-    """Yield ever larger matrices; the last ones are invariants if the pairs that can grow shrink in every step."""
+def _from_above(rows: list[Rows], E: Floats, endless: Flags, b: Floats) -> Iterator[Floats]:
+    """Yield ever larger matrices; the last ones are invariants if the growth of c + b is less than 0 everywhere."""
     rounds = _rounds_to_catch(rows, endless)
+    grows = (rounds < 0) & ~endless
     least = min(float(matrix.log.min()) for matrix in rows)
     most = float(np.where(endless, 0, E).max()) + math.log(len(E)) - least
+    offsets = np.where(grows, b, 0) - b[grows].min(initial=0)
     for part in _PARTS:
-        yield np.where(endless, np.inf, part * most * np.where(rounds < 0, 4 * (1 + rounds.max()), rounds))
+        above = np.where(grows, part * most * 4 * (1 + rounds.max()) + offsets, part * most * rounds)
+        yield close(np.where(endless, np.inf, above))
 
 
 def _growth(rows: list[Rows], S: Flags, b: Floats, endless: Flags) -> Floats:
@@ -389,21 +396,20 @@ def _growth_of_any(matrix: Rows, cost: Floats) -> Floats:
     return growth
 
 
-def _witness(rows: list[Rows], E: Floats, endless: Flags) -> Floats | None:
-    """Return the offsets b of a witness, −∞ outside of it; None if none is found.
+def _growing(rows: list[Rows], E: Floats, endless: Flags) -> tuple[Flags, Floats]:
+    """Return the pairs of a witness and its offsets b; without a witness no pairs, and offsets that shrink.
 
     The growth is iterated; pairs whose average growth is positive are candidates, and pairs that fail the test leave.
     """
     S = (_rounds_to_catch(rows, endless) < 0) & ~endless
-    if not S.any():
-        return None
+    own = np.where(S, E, 0.0)
     history = [np.where(S, 0.0, -np.inf)]
     last = 2 * min(len(E), 12) + 4
-    for count in range(1, last + 1):
-        history.append(np.where(S, E + _growth(rows, S, history[-1], endless), -np.inf))
-        if (history[-1][S] <= history[-2][S]).all():
-            return None
-        if count & (count - 1) and count != last:
+    for count in range(1, last + 1 if S.any() else 1):
+        history.append(own + _growth(rows, S, history[-1], endless))
+        if (history[-1][S] < history[-2][S]).all():
+            break
+        if count not in (4, last):
             continue
         half = count // 2
         with np.errstate(invalid="ignore"):
@@ -412,18 +418,21 @@ def _witness(rows: list[Rows], E: Floats, endless: Flags) -> Floats | None:
             grows = S & (rate > least)
             b = np.max([each - number * least for number, each in enumerate(history[half:])], axis=0)
             while grows.any():
-                keep = grows & (_down(E + _growth(rows, grows, b, endless)) >= b + _MARGIN)
+                keep = grows & (_down(own + _growth(rows, grows, b, endless)) >= b + _MARGIN)
                 if (keep == grows).all():
-                    return np.where(grows, b, -np.inf)
+                    return grows, b
                 grows = keep
-    return None
+    return np.zeros_like(S), history[max(len(history) - 2, 0)]
 
 
 # ---- lower ends of the limit -----------------------------------------------------------------------------------------
 
 
 class _Point(NamedTuple):
-    """The rows of a pair and a point where T is attained: x on the states of s, z on those of t. All in logarithms."""
+    """The rows of a pair and a point where T is attained: x on the states of s, z on those of t. All in logarithms.
+
+    `size` bounds the terms, and the number of roundings.
+    """
 
     pair: tuple[int, int]
     J: Integers
@@ -432,6 +441,7 @@ class _Point(NamedTuple):
     q: Floats
     x: Floats
     z: Floats
+    size: float
 
     def amount(self, B: Floats, keeps_x: bool) -> tuple[float, Integers, Integers, Floats]:
         """Return a lower bound of T(B), concave in e^B, and the shares of it that entries (j, k) of B carry.
@@ -451,9 +461,11 @@ class _Point(NamedTuple):
             top, bottom = self.p + grants[np.arange(len(at)), at], self.q + self.z
             j, k, logs = self.J, self.K[at], top
         above, below = float(np.logaddexp.reduce(top)), float(np.logaddexp.reduce(bottom))
-        size = len(B) + 800 + float(B[np.isfinite(B)].max()) + abs(above) + abs(below)
-        share = np.exp(logs - (below if keeps_x else above))
-        return max(above - below - 8 * ULP * size, 0.0), j, k, share
+        size = self.size + float(between[between < np.inf].max(initial=0.0)) + abs(above) + abs(below)
+        total = below if keeps_x else above
+        if not math.isfinite(total):
+            return 0.0, j, k, np.zeros(len(j))
+        return max(above - below - 8 * ULP * size, 0.0), j, k, np.exp(logs - total)
 
 
 def _points(rows: list[Rows], B: Floats, found: _Largest) -> list[_Point]:
@@ -470,7 +482,9 @@ def _points(rows: list[Rows], B: Floats, found: _Largest) -> list[_Point]:
         K, q = _row(matrix, pair[1], k[part])
         with np.errstate(divide="ignore"):
             x = np.log(np.bincount(j[part], share[part], minlength=len(B))[J]) - p
-        points.append(_Point(pair, J, p, K, q, x, (x[:, None] - B[np.ix_(J, K)]).max(axis=0)))
+        z = (x[:, None] - B[np.ix_(J, K)]).max(axis=0)
+        size = 800 + len(J) + len(K) + sum(float(np.abs(each[each > -np.inf]).max()) for each in (x, z))
+        points.append(_Point(pair, J, p, K, q, x, z, size))
     return points
 
 
@@ -487,9 +501,12 @@ def _raise_lower(rows: list[Rows], E: Floats, points: list[_Point], below: Float
     Then H carries each point between b and v, on the line in e^B, strictly above itself. So the limit is not there.
     """
     endless = np.isinf(above)
-    for _ in range(_STEPS):
+    steps = _MOST_PROGRAMS // below.size // _STEPS
+    for number in range(_STEPS):
+        for _ in range(min(2**number, steps)):
+            below = np.where(endless, np.inf, np.maximum(below, _down(E + _largest(rows, below).lower)))
         found = _largest(rows, below)
-        enough = SH * found.lower + (1 - SH) * (below - E)
+        enough = (found.lower + np.where(endless, 0, below) - np.where(np.isinf(E), 0, E)) / 2
         options: dict[tuple[int, int], list[tuple[float, _Point, bool]]] = {}
         for point in [*points, *_points(rows, below, found)]:
             for keeps_x in (False, True):
@@ -498,7 +515,7 @@ def _raise_lower(rows: list[Rows], E: Floats, points: list[_Point], below: Float
         chosen = [max(each, key=lambda option: option[0])[1:] for each in options.values()]
         raised = _raise_to(E, chosen, below, above)
         below = np.where(endless, np.inf, np.maximum(raised, _down(E + found.lower)))
-        if not (above[~endless] - below[~endless] > _TOLERANCE).any():
+        if not (above[~endless] - below[~endless] > _NEAR * (1 + above[~endless])).any():
             break
     return below
 
@@ -519,7 +536,7 @@ def _raise_to(E: Floats, chosen: list[tuple[_Point, bool]], below: Floats, above
     if not chosen:
         return below
     grows = fine & (_down(E + at(below).lower) > below)
-    for _ in range(_STEPS):
+    for _ in range(_STEPS // 2):
         trial = _newton(E, above, at(above))
         if trial is None:
             break

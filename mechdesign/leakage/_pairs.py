@@ -23,11 +23,11 @@ from mechdesign.model._requirements._requirement import Requirement
 # Rounding to floats, the quotient and the logarithm have a relative error below 2**-50 together.
 _SLACK = 2.0**-50
 _ACCEPTED = "a requirement, a channel, a design, the path of a bundle, or a matrix (n, n) of bounds"
-# Values that are given as bounds by mistake, by an attribute that they have: what they are, and the remedy.
+# Values that are given as bounds by mistake, by an attribute of their class: what they are, and the remedy.
 _NOT_BOUNDS = (
     ("edges", "a graph without ε", "give md.GraphPrivacy(epsilon, graph)"),
     ("stationary", "a chain", "chains are correlations, the arguments backward and forward"),
-    ("requirements", "a problem", "give problem.requirements, or the channel of its design"),
+    ("pair_bounds", "a problem", "give problem.requirements, or the channel of its design"),
 )
 
 
@@ -35,9 +35,9 @@ _NOT_BOUNDS = (
 def pairs(bounds: Any) -> Floats:
     """Return bounds E with ln p(o|s)/p(o|s') <= E[s, s'] for all observables o, closed along paths.
 
-    If s and s' differ by a path over other secrets, the sum along the path bounds them, too; E has the least of these
-    sums. Entries and sums are rounded up. A requirement is taken at its word. The bounds of a channel are tight: they
-    exceed its own ln p(o|s)/p(o|s') by less than a relative 2e-15. `MetricPrivacy(1, E)` requires the bounds E.
+    The sum of bounds along a path from s to s' bounds the pair, too: E has the least sum. Entries and sums are rounded
+    up. The bounds of a requirement are those that it states. The bounds of a channel are tight: they exceed the
+    largest ln p(o|s)/p(o|s') by less than a relative 2e-15. `MetricPrivacy(1, E)` requires the bounds E.
 
     Args:
         bounds: A requirement, such as `MetricPrivacy` or `GraphPrivacy`; a list of requirements, of which the least
@@ -46,7 +46,8 @@ def pairs(bounds: Any) -> Floats:
             privacy bounds the pairs of its anchors.
 
     Returns:
-        E in nats, float64 (n, n), read-only: 0 on the diagonal, and infinite for a pair without a bound.
+        E in nats, float64 (n, n), read-only, in the order of the secrets: 0 on the diagonal, and infinite for a pair
+        without a bound.
 
     Raises:
         InputError: A requirement bounds no pairs, such as a floor on the adversary's error, or a matrix has another
@@ -70,7 +71,7 @@ def pairs(bounds: Any) -> Floats:
 def _given(values: Any) -> Floats:
     """Return the bounds of a matrix that a user gives; raise `InputError` for what is no matrix of bounds."""
     for name, what, remedy in _NOT_BOUNDS:
-        if hasattr(values, name):
+        if hasattr(type(values), name):
             raise InputError("bounds", f"are {what}", value=type(values).__name__, bound=_ACCEPTED, remedy=remedy)
     given = opened(values, "bounds", object).settled("bounds").values
     if given.ndim == 2 and given.dtype.kind == "f" and given.diagonal().any() and np.allclose(given.sum(axis=1), 1):
