@@ -38,6 +38,7 @@ COMMANDS = (
     "inspect made made",
     "leakage --chain chain --epsilon 0.1 --steps 3 --window 2",
     "leakage --backward P.csv --budgets budgets.csv -o leakage.csv",
+    "leakage line.toml --forward P.csv --steps 2",
     "ledger check l.json released made",
     "ledger plan l.json --steps 4",
     "ledger series empty.json --alpha 1 --backward P.csv --forward none --plan constant --history own",
@@ -76,6 +77,9 @@ def test_json_has_the_facts_of_the_tables_and_the_page_lists_them() -> None:
         attributes = 'table.person = false\ndomain.attributes.a_b = ["x", "y"]\npolicy.kind = "full"\n'
         write(attributes + release, f"{name}.toml")
     write("a_b\nx\ny\n", "people.csv")
+    line = 'domain.grid = { columns = 2, rows = 1, width = 2.0, height = 1.0, unit = "km" }\nprior.uniform = true\n'
+    line += 'cost.distance = "euclidean"\nprivacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]\n'
+    write(line, "line.toml")
     write("step,epsilon\n0,0.1\n1,0.2\n", "budgets.csv")
     for line in (
         "ledger new empty.json --rho 2",
@@ -88,7 +92,7 @@ def test_json_has_the_facts_of_the_tables_and_the_page_lists_them() -> None:
     for line in COMMANDS:
         shown = run(*line.split())
         # No file is replaced.
-        for name in ("c.js", "leakage.csv", "out.csv", "visits.toml"):
+        for name in ("c.js", "leakage.csv", "leakage.html", "out.csv", "visits.toml"):
             Path(name).unlink(missing_ok=True)
         printed = run(*line.split(), "--json")
         assert shown.exit_code == printed.exit_code, (line, shown.output, printed.output)
