@@ -30,10 +30,10 @@ def alike(epsilon: float, n: int = 2) -> np.ndarray:
     return epsilon * (1 - np.eye(n))
 
 
-def random_case(seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
+def random_case(seed: int, most_states: int = 5) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return closed bounds and one or two matrices; a third with zeros in rows, some with ∞ or 0 as bounds."""
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 6))
+    n = int(rng.integers(2, most_states + 1))
     P = rng.dirichlet(np.full(n, rng.choice([0.3, 1.0, 3.0])), n)
     if rng.random() < 1 / 3:
         P[rng.random((n, n)) < 0.4] = 0
@@ -56,9 +56,9 @@ def recursion(E: np.ndarray, matrices: list[np.ndarray], steps: int) -> np.ndarr
     return B
 
 
-def assert_decided(seed: int, steps: int) -> None:
+def assert_decided(seed: int, steps: int, most_states: int) -> None:
     """Demand a limit that the recursion does not pass, with lower ends that its limit is not below."""
-    E, matrices = random_case(seed)
+    E, matrices = random_case(seed, most_states)
     limit = md.leakage.supremum(E, backward=md.leakage.Candidates(matrices))
     after = recursion(E, matrices, steps)
     by_invariant = np.vectorize(lambda s, t: "invariant" in limit.reason(s, t))(*np.indices(E.shape))
@@ -75,13 +75,13 @@ def assert_decided(seed: int, steps: int) -> None:
 
 @pytest.mark.parametrize("seed", range(FAST))
 def test_random_chains_are_decided(seed: int) -> None:
-    assert_decided(seed, 25)
+    assert_decided(seed, 25, 3)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(FAST, ALL))
+@pytest.mark.parametrize("seed", range(ALL))
 def test_more_random_chains_are_decided(seed: int) -> None:
-    assert_decided(seed, 400)
+    assert_decided(seed, 400, 5)
 
 
 def test_the_least_of_a_limit_and_divergence_lie_close_together() -> None:
@@ -251,8 +251,8 @@ def test_larger_bounds_have_larger_limits() -> None:
 
 
 def test_other_names_of_states_change_nothing() -> None:
-    E, matrices = random_case(5)
-    order = np.random.default_rng(0).permutation(len(E))
+    E, matrices = random_case(2, 3)
+    order = [2, 0, 1]
     limit = md.leakage.supremum(E, backward=matrices[0])
     renamed = md.leakage.supremum(E[order][:, order], backward=matrices[0][order][:, order])
     assert np.allclose(renamed.bounds, limit.bounds[order][:, order], rtol=1e-8)
@@ -302,9 +302,9 @@ def test_two_rows_that_may_be_anything_have_no_limit() -> None:
 def test_the_largest_scale_keeps_the_limit_and_a_larger_one_does_not() -> None:
     D = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]], dtype=float)
     P = [[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]]
-    for alpha, releases in ((2.0, 1), (2.0, 4), (np.array([[0, 1, INF], [1, 0, 1], [INF, 1, 0]]), 3)):
+    for alpha, releases in ((2.0, 1), (2.0, 3), (np.array([[0, 1, INF], [1, 0, 1], [INF, 1, 0]]), 2)):
         scale = md.leakage.largest_scale(D, alpha, releases, backward=P, forward=P)
-        limits = alpha * D if isinstance(alpha, float) else alpha
+        limits = np.asarray(alpha) if np.ndim(alpha) else 2.0 * D
         within, beyond = (
             md.leakage.temporal([each * scale * D] * releases, backward=P, forward=P).max(axis=0)
             for each in (1, 1 + 1e-5)
