@@ -39,11 +39,11 @@ _TOLERANCE = 1e-9
 _ROUNDS = 120
 
 # Ends of the limit that differ by at most this share are near enough.
-_NEAR = 1e-6
+_NEAR = 1e-5
 
-# Rounds that bound the limit of the recursion from below, and the number of pairs of rows in all of their steps.
+# Rounds that bound the limit of the recursion from below, and the number of pairs of rows in the steps of each.
 _STEPS = 10
-_MOST_PROGRAMS = 12_000
+_MOST_PROGRAMS = 3_000
 
 # The growth per step, in nats, that a witness must show: far above the rounding of a step.
 _MARGIN = 1e-11
@@ -58,7 +58,7 @@ _PARTS = (1e-3, 1e-2, 0.1, 0.3, 1.0, 4.0, 16.0)
 # A step after the powers is followed by another one only if it lowers some bound by this share.
 _WORTHWHILE = 1e-2
 
-# Products of matrices: their number at one length, the lengths, and the least entry whose relative error is known.
+# Products of matrices: their number at one length, the lengths, and the least entry of a product.
 _MOST_PRODUCTS = 64
 _LENGTHS = 64
 _LEAST_ENTRY = 1e-250
@@ -501,7 +501,7 @@ def _raise_lower(rows: list[Rows], E: Floats, below: Floats, above: Floats) -> F
     itself. So the limit is not below v. The points of H are those of T at b, and b rises in rounds.
     """
     endless = np.isinf(above)
-    steps = _MOST_PROGRAMS // below.size // _STEPS
+    steps = _MOST_PROGRAMS // (below.size + 100)
     for number in range(_STEPS):
         for _ in range(min(2**number, steps)):
             below = np.where(endless, np.inf, np.maximum(below, _down(E + _largest(rows, below).lower)))
@@ -560,12 +560,14 @@ def _power_bounds(E: Floats, rows: list[Rows]) -> Floats:
     if any(len(matrix.any) for matrix in rows):
         return best
     factors = [_dense(matrix) for matrix in rows]
-    products = factors
+    least = min(float(factor[factor > 0].min()) for factor in factors)
+    products = [np.eye(n)]
     for m in range(1, max(_LENGTHS, 4 * n) + 1):
-        if m > 1:
-            products = [product @ factor for product in products for factor in factors]
-        if len(products) > _MOST_PRODUCTS or min(product[product > 0].min() for product in products) < _LEAST_ENTRY:
+        # No product of two entries may underflow.
+        smallest = min(float(product[product > 0].min()) for product in products)
+        if len(products) * len(factors) > _MOST_PRODUCTS or smallest * least < _LEAST_ENTRY:
             break
+        products = [product @ factor for product in products for factor in factors]
         # Each factor errs by n + 1 roundings, and by those of logarithms of at most 745 nats.
         slack = 8 * ULP * m * (n + 800)
         seen = np.max([_log_ratios(product) for product in products], axis=0) + slack
