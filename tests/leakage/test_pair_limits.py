@@ -248,11 +248,9 @@ def ln(ratio: Fraction) -> float:
     return math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
-@pytest.mark.parametrize("tiny", [0.25, 1e-200])
-def test_powers_are_not_below_exact_ones(tiny: float) -> None:
-    P = np.array([[1 - tiny, tiny, 0, 0], [0, 1 - tiny, tiny, 0], [0, 0, 1 - tiny, tiny], [tiny, 0, 0, 1 - tiny]])
+def test_powers_are_those_in_exact_numbers() -> None:
+    P = np.array([[0.75, 0.25, 0, 0], [0, 0.75, 0.25, 0], [0, 0, 0.75, 0.25], [0.25, 0, 0, 0.75]])
     exact = [[Fraction(value) for value in row] for row in P.tolist()]
-    exact = [[value / sum(row) for value in row] for row in exact]
     columns = list(zip(*exact, strict=True))
     power, best = exact, np.full((4, 4), INF)
     for m in range(1, 13):
@@ -264,10 +262,24 @@ def test_powers_are_not_below_exact_ones(tiny: float) -> None:
     found = _limits._power_bounds(alike(5.0, 4), [Rows(P)])
     off = ~np.eye(4, dtype=bool)
     assert (found[off] >= best[off]).all()
-    # Products of two tiny entries are no floats, so that no power is taken.
-    assert np.isinf(found[off]).all() == (tiny < 0.1)
-    if tiny > 0.1:
-        assert found[off] == pytest.approx(best[off], rel=1e-9)
+    assert found[off] == pytest.approx(best[off], rel=1e-9)
+
+
+def test_no_power_is_taken_whose_entries_underflow() -> None:
+    # State 0 comes from state 3 with a probability of 1e-400, and state 1 never does.
+    P = np.array([[0, 1, 1e-200, 0], [0, 1, 0, 0], [0, 1, 0, 1e-200], [0, 0, 0, 1]])
+    assert np.isinf(_limits._power_bounds(alike(1.0, 4), [Rows(P)])[0, 1])
+
+
+def test_a_lower_end_is_below_the_least_of_several_fixed_points() -> None:
+    # T(B) = B, so that every matrix is a fixed point of E + T for E = 0.
+    rows, zero = [Rows(np.eye(2))], alike(0.0)
+    assert (_limits._raise_lower(rows, zero, zero, alike(1.0)) == 0).all()
+    # An upper end far above the limit.
+    limit = md.leakage.supremum(alike(0.1), backward=[[0.8, 0.2], [0.2, 0.8]]).bounds
+    lower = _limits._raise_lower([Rows([[0.8, 0.2], [0.2, 0.8]])], alike(0.1), alike(0.1), 3 * limit)
+    assert (lower <= limit).all()
+    assert lower == pytest.approx(limit, rel=1e-3)
 
 
 def test_larger_bounds_have_larger_limits() -> None:
@@ -330,9 +342,16 @@ def test_two_rows_that_may_be_anything_have_no_limit() -> None:
 def test_the_largest_scale_keeps_the_limit_and_a_larger_one_does_not() -> None:
     D = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]], dtype=float)
     P = [[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]]
-    for alpha, releases in ((2.0, 1), (2.0, 3), (np.array([[0, 1, INF], [1, 0, 1], [INF, 1, 0]]), 2)):
+    for alpha, releases in (
+        (2.0, 1),
+        (2.0, 2),
+        (1.0, 2),
+        (0.3, 2),
+        (0.1, 2),
+        (np.array([[0, 1, INF], [1, 0, 1], [INF, 1, 0]]), 2),
+    ):
         scale = md.leakage.largest_scale(D, alpha, releases, backward=P, forward=P)
-        limits = np.asarray(alpha) if np.ndim(alpha) else 2.0 * D
+        limits = np.asarray(alpha) if np.ndim(alpha) else np.multiply(alpha, D)
         within, beyond = (
             md.leakage.temporal([each * scale * D] * releases, backward=P, forward=P).max(axis=0)
             for each in (1, 1 + 1e-5)
