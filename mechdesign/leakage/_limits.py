@@ -39,11 +39,11 @@ _TOLERANCE = 1e-9
 _ROUNDS = 120
 
 # Ends of the limit that differ by at most this share are near enough.
-_NEAR = 1e-6
+_NEAR = 1e-5
 
-# Rounds that bound the limit of the recursion from below, and the number of pairs of rows in all of their steps.
+# Rounds that bound the limit of the recursion from below, and the number of pairs of rows in the steps of each.
 _STEPS = 10
-_MOST_PROGRAMS = 12_000
+_MOST_PROGRAMS = 3_000
 
 # The growth per step, in nats, that a witness must show: far above the rounding of a step.
 _MARGIN = 1e-11
@@ -55,7 +55,10 @@ _MOST_RAISED = 1e-7
 # Parts of the largest conceivable bound of a pair that can shrink: starting points from above.
 _PARTS = (1e-3, 1e-2, 0.1, 0.3, 1.0, 4.0, 16.0)
 
-# Products of matrices: their number at one length, the lengths, and the least entry whose relative error is known.
+# A step after the powers is followed by another one only if it lowers some bound by this share.
+_WORTHWHILE = 1e-2
+
+# Products of matrices: their number at one length, the lengths, and the least entry of a product.
 _MOST_PRODUCTS = 64
 _LENGTHS = 64
 _LEAST_ENTRY = 1e-250
@@ -163,14 +166,11 @@ def _added(E: Floats, rows: list[Rows], path: str) -> _Added:
     reasons = np.full(E.shape, "an invariant bounds it", dtype=object)
     upper, lower = _recursion_limit(E, rows, reasons, path)
     powers = _power_bounds(E, rows)
-    better = powers < upper
-    while better.any():
-        reasons[better] = "a power of the matrix bounds it"
-        before, upper = upper, np.minimum(upper, powers)
-        powers = _largest(rows, add(E, upper)).upper
-        better = powers < upper * (1 - _TOLERANCE)
-        if not np.isinf(before).any() and not (upper < 0.999 * before).any():
-            break
+    # Both bound the leakage, so that a further step of the recursion does.
+    while (powers < (1 - _WORTHWHILE) * upper).any():
+        reasons[powers < upper] = "a power of the matrix bounds it"
+        upper = np.minimum(upper, powers)
+        powers = _largest(rows, close(add(E, upper))).upper
     off = ~np.eye(len(E), dtype=bool)
     unbounded = int(np.isinf(upper[off]).sum())
     by_power = int((reasons[off] == "a power of the matrix bounds it").sum())
@@ -244,7 +244,7 @@ def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], 
     reasons[endless] = "one release has no bound"
     _spread(rows, endless, reasons)
     below = X = np.where(endless, np.inf, E)
-    proved = carried = points = None
+    proved = carried = None
     raised, searched = _RAISED, False
     starts: Iterator[Floats] = iter(())
     for count in range(1, _ROUNDS + 1):
@@ -254,7 +254,6 @@ def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], 
         if (add(E, found.upper) <= X)[off].all():
             last = np.full(E.shape, np.inf) if proved is None else proved
             proved, carried = np.minimum(last, X), found.upper if carried is None else np.minimum(carried, found.upper)
-            points = _points(rows, X, found)
             with np.errstate(invalid="ignore"):
                 if not (last - proved > _TOLERANCE * (1 + proved)).any():
                     break
@@ -276,14 +275,14 @@ def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], 
             X, raised = close(np.minimum(proved, add(E, carried))), min(10 * raised, _MOST_RAISED)
         else:
             X = np.maximum(next(starts, below), below) if count % 3 == 0 else below
-    if proved is None or carried is None or points is None:
+    if proved is None or carried is None:
         s, t = np.unravel_index(np.argmax(np.where(endless, -1.0, below)), E.shape)
         raise SolverError(
             f"{path}: not decided whether the pair ({s}, {t}) has a bound at every future step: at least "
             f"{float(below[s, t])!r} nats, and neither an invariant nor a witness was found. The bounds are at most a "
             "rounding away from those that diverge: scale them up or down by a millionth"
         )
-    lower = _raise_lower(rows, E, points, below, np.where(endless, np.inf, proved))
+    lower = _raise_lower(rows, E, below, np.where(endless, np.inf, proved))
     with np.errstate(invalid="ignore"):
         return np.where(endless, np.inf, carried), np.where(endless, np.inf, np.maximum(_down(lower - E), 0))
 
@@ -494,25 +493,23 @@ def _row(matrix: Rows, state: int, used: Integers) -> tuple[Integers, Floats]:
     return (used[:1], np.zeros(1)) if state in matrix.any else (matrix.col[part], matrix.log[part])
 
 
-def _raise_lower(rows: list[Rows], E: Floats, points: list[_Point], below: Floats, above: Floats) -> Floats:
+def _raise_lower(rows: list[Rows], E: Floats, below: Floats, above: Floats) -> Floats:
     """Return numbers that the limit of the recursion is not below, from `below` upward to `above` at most.
 
-    H is concave in e^B and at most T. Let b be below the limit, E + H(b) > b wherever v > b, and v ≤ E + H(v) there.
-    Then H carries each point between b and v, on the line in e^B, strictly above itself. So the limit is not there.
+    H is T at fixed points, concave in e^B and at most T. Let b be below the limit and v above b, with E + H(b) > b and
+    E + H(v) ≥ v wherever v > b. Then E + H carries each point of the line from e^b to e^v, but its end, strictly above
+    itself. So the limit is not below v. The points of H are those of T at b, and b rises in rounds.
     """
     endless = np.isinf(above)
-    steps = _MOST_PROGRAMS // below.size // _STEPS
+    steps = _MOST_PROGRAMS // (below.size + 100)
     for number in range(_STEPS):
         for _ in range(min(2**number, steps)):
             below = np.where(endless, np.inf, np.maximum(below, _down(E + _largest(rows, below).lower)))
         found = _largest(rows, below)
-        enough = (found.lower + np.where(endless, 0, below) - np.where(np.isinf(E), 0, E)) / 2
-        options: dict[tuple[int, int], list[tuple[float, _Point, bool]]] = {}
-        for point in [*points, *_points(rows, below, found)]:
-            for keeps_x in (False, True):
-                if point.amount(below, keeps_x)[0] >= enough[point.pair]:
-                    options.setdefault(point.pair, []).append((point.amount(above, keeps_x)[0], point, keeps_x))
-        chosen = [max(each, key=lambda option: option[0])[1:] for each in options.values()]
+        chosen = []
+        for point in _points(rows, below, found):
+            amounts = [point.amount(above, keeps_x)[0] for keeps_x in (False, True)]
+            chosen.append((point, amounts[1] > amounts[0]))
         raised = _raise_to(E, chosen, below, above)
         below = np.where(endless, np.inf, np.maximum(raised, _down(E + found.lower)))
         if not (above[~endless] - below[~endless] > _NEAR * (1 + above[~endless])).any():
@@ -563,14 +560,16 @@ def _power_bounds(E: Floats, rows: list[Rows]) -> Floats:
     if any(len(matrix.any) for matrix in rows):
         return best
     factors = [_dense(matrix) for matrix in rows]
-    products = factors
+    least = min(float(factor[factor > 0].min()) for factor in factors)
+    products = [np.eye(n)]
     for m in range(1, max(_LENGTHS, 4 * n) + 1):
-        if m > 1:
-            products = [product @ factor for product in products for factor in factors]
-        if len(products) > _MOST_PRODUCTS or min(product[product > 0].min() for product in products) < _LEAST_ENTRY:
+        # No product of two entries may underflow.
+        smallest = min(float(product[product > 0].min()) for product in products)
+        if len(products) * len(factors) > _MOST_PRODUCTS or smallest * least < _LEAST_ENTRY:
             break
-        # Each product errs by n + 1 roundings, and each logarithm by the rounding of at most 745 nats.
-        slack = 8 * ULP * (m * (n + 2) + 800)
+        products = [product @ factor for product in products for factor in factors]
+        # Each factor errs by n + 1 roundings, and by those of logarithms of at most 745 nats.
+        slack = 8 * ULP * m * (n + 800)
         seen = np.max([_log_ratios(product) for product in products], axis=0) + slack
         late = np.full((n, n), math.nextafter((m - 1) * most, math.inf) if m > 1 else 0.0)
         best = np.minimum(best, add(late, seen))

@@ -30,10 +30,10 @@ def alike(epsilon: float, n: int = 2) -> np.ndarray:
     return epsilon * (1 - np.eye(n))
 
 
-def random_case(seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
+def random_case(seed: int, most_states: int = 5) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return closed bounds and one or two matrices; a third with zeros in rows, some with ∞ or 0 as bounds."""
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 6))
+    n = int(rng.integers(2, most_states + 1))
     P = rng.dirichlet(np.full(n, rng.choice([0.3, 1.0, 3.0])), n)
     if rng.random() < 1 / 3:
         P[rng.random((n, n)) < 0.4] = 0
@@ -56,9 +56,9 @@ def recursion(E: np.ndarray, matrices: list[np.ndarray], steps: int) -> np.ndarr
     return B
 
 
-def assert_decided(seed: int, steps: int) -> None:
+def assert_decided(seed: int, steps: int, most_states: int) -> None:
     """Demand a limit that the recursion does not pass, with lower ends that its limit is not below."""
-    E, matrices = random_case(seed)
+    E, matrices = random_case(seed, most_states)
     limit = md.leakage.supremum(E, backward=md.leakage.Candidates(matrices))
     after = recursion(E, matrices, steps)
     by_invariant = np.vectorize(lambda s, t: "invariant" in limit.reason(s, t))(*np.indices(E.shape))
@@ -73,15 +73,16 @@ def assert_decided(seed: int, steps: int) -> None:
         assert (limit.bounds <= after + 1e-6 * (1 + after)).all(), seed
 
 
-@pytest.mark.parametrize("seed", range(FAST))
+# Two of the first chains take longer.
+@pytest.mark.parametrize("seed", sorted({*range(FAST + 2)} - {2, 14}))
 def test_random_chains_are_decided(seed: int) -> None:
-    assert_decided(seed, 25)
+    assert_decided(seed, 25, 3)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(FAST, ALL))
+@pytest.mark.parametrize("seed", range(ALL))
 def test_more_random_chains_are_decided(seed: int) -> None:
-    assert_decided(seed, 400)
+    assert_decided(seed, 150, 5)
 
 
 def test_the_least_of_a_limit_and_divergence_lie_close_together() -> None:
@@ -242,6 +243,45 @@ def test_products_of_candidates_bound_every_order() -> None:
         assert (log_ratios(given) <= limit.bounds).all()
 
 
+def ln(ratio: Fraction) -> float:
+    """Return ln of a fraction that may be no float."""
+    return math.log(ratio.numerator) - math.log(ratio.denominator)
+
+
+def test_powers_are_those_in_exact_numbers() -> None:
+    P = np.array([[0.75, 0.25, 0, 0], [0, 0.75, 0.25, 0], [0, 0, 0.75, 0.25], [0.25, 0, 0, 0.75]])
+    exact = [[Fraction(value) for value in row] for row in P.tolist()]
+    columns = list(zip(*exact, strict=True))
+    power, best = exact, np.full((4, 4), INF)
+    for m in range(1, 13):
+        for s, t in itertools.permutations(range(4), 2):
+            if all(b > 0 for a, b in zip(power[s], power[t], strict=True) if a > 0):
+                ratios = [ln(a / b) for a, b in zip(power[s], power[t], strict=True) if a > 0]
+                best[s, t] = min(best[s, t], (m - 1) * 5.0 + max(ratios))
+        power = [[sum(map(Fraction.__mul__, row, column), Fraction(0)) for column in columns] for row in power]
+    found = _limits._power_bounds(alike(5.0, 4), [Rows(P)])
+    off = ~np.eye(4, dtype=bool)
+    assert (found[off] >= best[off]).all()
+    assert found[off] == pytest.approx(best[off], rel=1e-9)
+
+
+def test_no_power_is_taken_whose_entries_underflow() -> None:
+    # State 0 comes from state 3 with a probability of 1e-400, and state 1 never does.
+    P = np.array([[0, 1, 1e-200, 0], [0, 1, 0, 0], [0, 1, 0, 1e-200], [0, 0, 0, 1]])
+    assert np.isinf(_limits._power_bounds(alike(1.0, 4), [Rows(P)])[0, 1])
+
+
+def test_a_lower_end_is_below_the_least_of_several_fixed_points() -> None:
+    # T(B) = B, so that every matrix is a fixed point of E + T for E = 0.
+    rows, zero = [Rows(np.eye(2))], alike(0.0)
+    assert (_limits._raise_lower(rows, zero, zero, alike(1.0)) == 0).all()
+    # An upper end far above the limit.
+    limit = md.leakage.supremum(alike(0.1), backward=[[0.8, 0.2], [0.2, 0.8]]).bounds
+    lower = _limits._raise_lower([Rows([[0.8, 0.2], [0.2, 0.8]])], alike(0.1), alike(0.1), 3 * limit)
+    assert (lower <= limit).all()
+    assert lower == pytest.approx(limit, rel=1e-3)
+
+
 def test_larger_bounds_have_larger_limits() -> None:
     P = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]]
     E = np.array([[0, 0.1, 0.2], [0.05, 0, 0.1], [0.2, 0.1, 0]])
@@ -251,8 +291,8 @@ def test_larger_bounds_have_larger_limits() -> None:
 
 
 def test_other_names_of_states_change_nothing() -> None:
-    E, matrices = random_case(5)
-    order = np.random.default_rng(0).permutation(len(E))
+    E, matrices = random_case(4, 3)
+    order = [2, 0, 1]
     limit = md.leakage.supremum(E, backward=matrices[0])
     renamed = md.leakage.supremum(E[order][:, order], backward=matrices[0][order][:, order])
     assert np.allclose(renamed.bounds, limit.bounds[order][:, order], rtol=1e-8)
@@ -302,9 +342,16 @@ def test_two_rows_that_may_be_anything_have_no_limit() -> None:
 def test_the_largest_scale_keeps_the_limit_and_a_larger_one_does_not() -> None:
     D = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]], dtype=float)
     P = [[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]]
-    for alpha, releases in ((2.0, 1), (2.0, 4), (np.array([[0, 1, INF], [1, 0, 1], [INF, 1, 0]]), 3)):
+    for alpha, releases in (
+        (2.0, 1),
+        (2.0, 2),
+        (1.0, 2),
+        (0.3, 2),
+        (0.1, 2),
+        (np.array([[0, 1, INF], [1, 0, 1], [INF, 1, 0]]), 2),
+    ):
         scale = md.leakage.largest_scale(D, alpha, releases, backward=P, forward=P)
-        limits = alpha * D if isinstance(alpha, float) else alpha
+        limits = np.asarray(alpha) if np.ndim(alpha) else np.multiply(alpha, D)
         within, beyond = (
             md.leakage.temporal([each * scale * D] * releases, backward=P, forward=P).max(axis=0)
             for each in (1, 1 + 1e-5)

@@ -73,13 +73,33 @@ def test_a_chain_from_a_law_that_is_not_stationary() -> None:
     assert backward([E, E], stationary.reverse(stationary.stationary()))[1].max() == pytest.approx(1.6031, abs=5e-5)
 
 
+def test_a_state_that_cannot_occur_has_no_bound_at_its_step_and_touches_no_other() -> None:
+    ring = 0.5 * np.eye(4) + 0.5 * np.roll(np.eye(4), 1, axis=1)
+    past = Varying.from_start(ring, [1, 0, 0, 0], 4)
+    E = 1 - np.eye(4)
+    found = backward([E] * 5, past)
+    for t, reached in enumerate(([0], [0, 1], [0, 1, 2], range(4), range(4))):
+        apart = np.setdiff1d(range(4), reached)
+        infinite = np.zeros((4, 4), dtype=bool)
+        if t:
+            infinite[apart] = infinite[:, apart] = True
+            np.fill_diagonal(infinite, False)
+        assert (np.isinf(found[t]) == infinite).all(), t
+    # Once all states can occur, the bounds are those of the possible ones only.
+    assert found[4].max() <= 5
+    assert (np.isinf(temporal([E] * 5, past, ring)) == np.isinf(found)).all()
+
+
 def test_neighbours_in_a_row_of_cells_are_told_apart_less_than_the_ends() -> None:
+    """Thirteen reports of a walk that stays with probability ½, or 2/3 at the ends: 32.5 nats by the diameter alone."""
     walk = np.diag(np.full(6, 0.5)) + np.diag(np.full(5, 0.25), 1) + np.diag(np.full(5, 0.25), -1)
-    walk[0, 0] = walk[5, 5] = 0.75
+    walk[[0, 5]] = [[2 / 3, 1 / 3, 0, 0, 0, 0], [0, 0, 0, 0, 1 / 3, 2 / 3]]
     E = 0.5 * np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
     found = temporal([E] * 13, walk, walk)
-    neighbours = max(found[:, cell, cell + 1].max() for cell in range(5))
-    assert neighbours < found[:, 0, 5].max() < temporal([2.5] * 13, walk, walk).max()
+    assert max(found[:, cell, cell + 1].max() for cell in range(5)) == pytest.approx(5.41, abs=0.005)
+    assert found.max() == pytest.approx(19.97, abs=0.005)
+    assert found.max() == pytest.approx(found[:, 0, 5].max(), abs=1e-9)
+    assert temporal([2.5] * 13, walk, walk).max() == 32.5
 
 
 def test_numbers_and_equal_bounds_for_all_pairs() -> None:
@@ -119,8 +139,10 @@ def test_bounds_are_closed_where_they_enter() -> None:
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
 def test_candidates_are_the_largest_of_each_pair_and_each_holds_all_the_time() -> None:
     E = [LINE, 0.5 * LINE, LINE]
-    first, second = Varying([LAZY, MIXING]), LAZY[::-1, ::-1]
+    first, second = Varying([LAZY, MIXING]), Varying([MIXING, LAZY])
     both = Candidates([first, second, None])
+    assert (backward(E, first)[1] > backward(E, second)[1])[0, 1]
+    assert (backward(E, first)[2] < backward(E, second)[2])[0, 1]
     assert (backward(E, both) == np.maximum(backward(E, first), backward(E, second))).all()
     assert (forward(E, both) == np.maximum(forward(E, first), forward(E, second))).all()
     combined = temporal(E, both, both)

@@ -183,7 +183,7 @@ def test_any_row_is_worst_as_a_unit_row() -> None:
 
 
 def test_rows_are_divided_by_their_sums() -> None:
-    off = LAZY * (1 + 9e-10)
+    off = LAZY * np.array([[1 + 9e-10], [1], [1 - 9e-10]])
     assert LossFunction(off).pairs(LINE) == pytest.approx(LossFunction(LAZY).pairs(LINE), abs=1e-13)
     assert step(Rows(off), LINE)[0] == pytest.approx(step(Rows(LAZY), LINE)[0], abs=1e-13)
 
