@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mechdesign.model._words import Measure
     from mechdesign.report._leakage_page import Largest, Told
 
-# Up to so many states, each pair has programs of its own; beyond, only edges have them.
+# The largest number of states for which each pair has a program; beyond, only edges have one.
 MOST_STATES = 120
 _TOO_MANY = f"not computed for more than {MOST_STATES} states"
 # Degrees of one place in two files differ by less.
@@ -48,7 +48,7 @@ def leakage_of_pairs(
     steps: int,
     output: tuple[Path | None, Path | None],
 ) -> Found:
-    """Return what 1, 2, 5, … releases, and any number of them, tell about pairs of secrets; write a table and a page.
+    """Return bounds of pairs of secrets after 1, 2, 5, … releases and after any number; write a table and a page.
 
     `chain` is the folder of the matrices in `files`, if they have one, and `output` has the table and the page.
     """
@@ -105,7 +105,7 @@ def _required(problem: Problem) -> Floats:
         if isinstance(each, ContinuousPrivacy):
             raise InputError(
                 f"privacy[{index}]",
-                "bounds all points of the plane, of which two in one cell differ",
+                "bounds all points of the plane, and two points of one cell differ",
                 value=each.kind,
                 bound="a requirement on the states of the chain, such as metric",
                 remedy="state a metric requirement on the same cells, and count the chain in them",
@@ -118,7 +118,7 @@ def _required(problem: Problem) -> Floats:
 def _states_of(chain: Path | None, domain: Domain) -> Integers:
     """Return the states of the rows in a folder of `mechdesign chain`; all states without such a file.
 
-    Raises `InputError` if a row is no state of the domain: another label, or another place.
+    Raises `InputError` if a row has another label or another place than the state.
     """
     file = None if chain is None else chain / "states.csv"
     if file is None or not file.is_file():
@@ -180,7 +180,7 @@ def _neighbours(problem: Problem, states: Integers) -> Integers | None:
 
 
 def _edges(neighbours: Integers | None, size: int, specification: Path) -> nx.Graph | None:
-    """Return the graph whose edges have programs of their own; None if all pairs have them."""
+    """Return the graph of the pairs that have programs; None for all pairs."""
     from mechdesign.graphs._builders import from_edges
 
     if size <= MOST_STATES:
@@ -188,7 +188,7 @@ def _edges(neighbours: Integers | None, size: int, specification: Path) -> nx.Gr
     if neighbours is None:
         bound = f"at most {MOST_STATES} states, a grid of cells, or a policy graph"
         raise InputError(str(specification), "has too many states without neighbours", value=size, bound=bound)
-    say_note(f"more than {MOST_STATES} states: only neighbours have bounds of their own, and all bounds are looser")
+    say_note(f"more than {MOST_STATES} states: only neighbours have programs, so bounds are looser")
     return from_edges(size, neighbours)
 
 
@@ -204,7 +204,7 @@ def _counts(steps: int) -> Iterator[int]:
 
 
 def _future(bounds: Floats, known: Sequence[LossFunction | None]) -> tuple[Floats | None, str]:
-    """Return bounds that hold for any number of releases, or None, and a sentence on what was proved."""
+    """Return bounds that hold for any number of releases, or None, and a sentence on their proof."""
     from mechdesign.leakage._recursion import supremum
 
     try:

@@ -66,8 +66,8 @@ def leakage(
 ) -> Found:
     """Show the leakage of repeated releases of correlated data, in nats.
 
-    With SPEC.toml each release meets its requirements, and pairs of secrets have bounds of their own: the largest of
-    neighbours, per unit of distance, and of all pairs, after 1, 2, 5, … releases and after any number of them.
+    With SPEC.toml each release meets its requirements, which bound pairs of secrets. Shown are the largest bounds of
+    neighbours, per unit of distance, and of all pairs, after 1, 2, 5, … releases and after any number.
 
     A matrix is a CSV of numbers, a .npy file or a sparse .npz file of SciPy, with a row for each current state. A row
     of zeros may be any row. A missing matrix is one that the adversary does not know. Releases are counted from 0.

@@ -82,7 +82,7 @@ def html_of_pairs(
         states: The states with their names.
         told: The bounds after several numbers of releases.
         unit: The unit of distance.
-        future: A sentence on what bounds any number of releases.
+        future: A sentence on the bounds for any number of releases.
         known: The backward and the forward loss function.
 
     Returns:

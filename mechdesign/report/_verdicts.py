@@ -258,7 +258,7 @@ def judge_leakage(largest: float) -> Verdict:
 
 
 def judge_pairs(releases: int, largest: Mapping[str, float]) -> Verdict:
-    """Return the verdict on what a number of releases tell about pairs; `largest` are bounds by their names."""
+    """Return the verdict on the bounds of pairs after a number of releases; `largest` are bounds by their names."""
     sides = {"neighbours": "neighbours", "all_pairs": "any two states"}
     clauses = [f"between {sides[name]} by {_by_factor(value)}" for name, value in largest.items() if name in sides]
     count = "One release may change" if releases == 1 else f"{releases} releases together may change"
@@ -369,7 +369,7 @@ def limit_leakage() -> Iterator[str]:
     yield "The unit of privacy is the state at one release, of one person or of one table."
     yield "δ = 0. Whether the mechanisms keep their budgets is not checked."
     yield (
-        "An ε per unit of distance, or one that bounds only some pairs of states, is no such budget: give the "
+        "An ε per unit of distance, or one that bounds only some pairs of states, is not such a budget. Give the "
         "specification, or use Hamming distance, a complete graph, or a radius that covers all pairs."
     )
     yield from _limit_matrices()

@@ -141,7 +141,7 @@ def test_a_graph_has_neighbours_and_pairs_without_a_bound() -> None:
 def test_many_states_have_bounds_on_edges_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_pairs, "MOST_STATES", 3)
     result = well(*LINE, "--json")
-    assert "only neighbours have bounds of their own, and all bounds are looser" in flat(result.stderr)
+    assert "only neighbours have programs, so bounds are looser" in flat(result.stderr)
     found = json.loads(result.stdout)
     edges = md.graphs.neighbours8(CELLS)
     expected = md.leakage.temporal([BOUNDS] * 13, *matrices(), edges=edges).max()
@@ -205,7 +205,7 @@ def test_wrong_usage() -> None:
         f"leakage none.toml {chain}": "none.toml",
         f"leakage two.csv {chain}": "two.csv",
         f"leakage floor.toml {chain}": "privacy[0]: bounds no pairs of secrets",
-        f"leakage plane.toml {chain}": "privacy[0]: bounds all points of the plane, of which two in one cell differ",
+        f"leakage plane.toml {chain}": "privacy[0]: bounds all points of the plane, and two points of one cell differ",
         "leakage many.toml --backward many.csv --steps 3": "many.toml: has too many states without neighbours; found",
         "leakage city.toml --backward two.csv --steps 3": "backward (two.csv): has another number of states; found 2",
         "leakage city.toml --forward named.csv --header --index --steps 3": "forward (named.csv): has a name that",
