@@ -342,14 +342,8 @@ def test_two_rows_that_may_be_anything_have_no_limit() -> None:
 def test_the_largest_scale_keeps_the_limit_and_a_larger_one_does_not() -> None:
     D = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]], dtype=float)
     P = [[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]]
-    for alpha, releases in (
-        (2.0, 1),
-        (2.0, 2),
-        (1.0, 2),
-        (0.3, 2),
-        (0.1, 2),
-        (np.array([[0, 1, INF], [1, 0, 1], [INF, 1, 0]]), 2),
-    ):
+    near = np.array([[0, 1, INF], [1, 0, 1], [INF, 1, 0]])
+    for alpha, releases in ((2.0, 1), (2.0, 3), (near, 2)):
         scale = md.leakage.largest_scale(D, alpha, releases, backward=P, forward=P)
         limits = np.asarray(alpha) if np.ndim(alpha) else np.multiply(alpha, D)
         within, beyond = (
@@ -366,6 +360,15 @@ def test_the_largest_scale_keeps_the_limit_and_a_larger_one_does_not() -> None:
     lumped = [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]]
     apart = [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
     assert 0 < md.leakage.largest_scale(apart, 1.0, 2, backward=lumped) < 1
+
+
+def test_a_scale_is_checked_whatever_the_search_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    P = [[0.8, 0.2], [0.2, 0.8]]
+    exact = md.leakage.largest_scale(alike(1.0), 1.0, 2, backward=P)
+    monkeypatch.setattr(_limits, "brentq", lambda *given, **options: exact * (1 + 1e-5))
+    scale = md.leakage.largest_scale(alike(1.0), 1.0, 2, backward=P)
+    assert md.leakage.temporal([scale * alike(1.0)] * 2, backward=P).max() <= 1
+    assert scale == pytest.approx(exact, rel=1e-5)
 
 
 def test_wrong_limits_are_refused() -> None:
