@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.sparse.linalg import spsolve
+from scipy.sparse.linalg import splu
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Flags, Floats, Integers, read_only
@@ -311,8 +311,11 @@ def _newton(E: Floats, B: Floats, found: _Largest) -> Floats | None:
     # e^(E + T − B): the growth of each pair. A product of e^50 and a share is far above any fixed point.
     growth = np.exp(np.minimum(E[free] + found.upper[free] - B[free], 50))
     system = sparse.csc_array(sparse.eye_array(size) - sparse.diags_array(growth) @ slopes)
-    with np.errstate(all="ignore"):
-        factor = spsolve(system, growth * (1 - slopes.sum(axis=1)))
+    try:
+        factor: Floats = splu(system).solve(growth * (1 - slopes.sum(axis=1)))
+    except RuntimeError:
+        # The matrix is exactly singular.
+        return None
     if not (np.isfinite(factor).all() and (factor > 0).all()):
         return None
     fixed = B.copy()
