@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MOST_PANELS = 6
 # Height of a line of the figure of costs, in inches, and largest number of characters of its text.
-_LINE, _CHARACTERS = 0.38, 62
+_LINE, _CHARACTERS = 0.38, 70
 
 
 @in_own_arithmetic

@@ -138,7 +138,9 @@ def draw_panels(
     for panel, row, title, mark in zip(panels, rows, titles, marks, strict=True):
         draw_map(panel, domain, row, norm, mark=mark, ticks=False)
         panel.set_title(title)
-    _draw_scale(panels, domain, norm, "probability of the answer", percent)
+    # Beside several rows of bars there is no room for more.
+    label = "probability of the answer" if is_map(domain) else "probability"
+    _draw_scale(panels, domain, norm, label, percent)
     for panel in panels:
         panel.label_outer()
 

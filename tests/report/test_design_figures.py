@@ -181,14 +181,17 @@ def test_costs_are_in_order_on_one_axis():
         Reference("this design", 2.0),
         Reference("usual", 3.0, "misses the floor", meets=False),
         Reference(NO_INFORMATION, 4.0),
+        Reference("a long name " * 9, 5.0),
     ]
     axes = Figure().subplots()
     figures.draw_costs(axes, references, 2.0, "km")
     dots = [line for line in axes.lines if line.get_marker() == "o"]
-    assert [line.get_xdata()[0] for line in reversed(dots)] == [1.9999, 2.0, 3.0, 4.0]
-    assert [line.get_markerfacecolor() == "white" for line in reversed(dots)] == [False, False, True, False]
+    assert [line.get_xdata()[0] for line in reversed(dots)] == [1.9999, 2.0, 3.0, 4.0, 5.0]
+    assert [line.get_markerfacecolor() == "white" for line in reversed(dots)] == [False, False, True, False, False]
     texts = [text.get_text() for text in reversed(axes.texts)]
-    assert texts == ["lower bound: 1.9999 km", "this design: 2 km", "usual: 3 km", f"{NO_INFORMATION}: 4 km"]
+    assert texts[:4] == ["lower bound: 1.9999 km", "this design: 2 km", "usual: 3 km", f"{NO_INFORMATION}: 4 km"]
+    # A name may be cut, but not the number.
+    assert re.fullmatch("(a long name ){2,}.*…: 5 km", texts[4])
     assert axes.get_xlabel() == "cost (km); hollow: does not meet all requirements"
 
 

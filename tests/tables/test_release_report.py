@@ -141,6 +141,18 @@ def test_tables_hold_the_numbers():
         assert f"{each.estimate.value:,.0f}" in page.words or f"{each.estimate.value:.4g}" in page.words
 
 
+def test_a_caption_says_which_answers_the_figure_shows():
+    def words(labels):
+        domain = md.tables.Domain({"place": labels})
+        counts = [1] * len(labels)
+        found = md.tables.Histogram().release(policy=md.tables.Policy.full(domain), counts=counts, epsilon=1, rng=1)
+        return _Page(saving.html(Published(found, ""))).words
+
+    names = [f"place {number}" for number in range(31)]
+    assert "The 30 largest of 31 answers." in words(names)
+    assert "largest of" not in words(names[:30])
+
+
 @pytest.fixture
 def unfinished(monkeypatch):
     """Leave figures without a layout, which takes longer than drawing on their axes."""
