@@ -7,7 +7,7 @@ import numpy as np
 from mechdesign.model import distances
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._words import PLANE_DISTANCE, Measure, Words, clip, recognise_measure
+from mechdesign.model._words import HAMMING_DISTANCE, PLANE_DISTANCE, Measure, Words, clip, recognise_measure
 
 
 def cost_measure(problem: Problem) -> Measure:
@@ -31,7 +31,7 @@ def attack_measure(problem: Problem) -> Measure:
         if secrets.plane.shorter:
             return Measure(distances.euclidean(secrets), PLANE_DISTANCE, clip(secrets.unit))
         return Measure(distances.haversine(secrets), "great-circle distance", "km")
-    return Measure(distances.hamming(len(problem.prior)), "Hamming distance")
+    return Measure(distances.hamming(len(problem.prior)), HAMMING_DISTANCE)
 
 
 def claim_names(problem: Problem) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.model._disclosure import list_secrets
+from mechdesign.model._disclosure import describe_cells, list_secrets
 from mechdesign.model._origin import STANDS_IN
 from mechdesign.model._problem_words import cost_measure
 from mechdesign.model._words import Measure, format_bound, power, recognise_measure, short
@@ -313,6 +313,8 @@ def limit_design(problem: Problem, certificate: Certificate) -> Iterator[str]:
             "Nothing between cells. A place counts as its cell: two neighbours on both sides of a border, however "
             "close, are as far apart as the two cells."
         )
+    if coarse := describe_cells(problem):
+        yield coarse
     if problem.point_bounds:
         yield "Mechanisms without anchors may cost less."
     yield "Nothing about side channels: when, how often and from which address somebody answers is not hidden."

@@ -335,7 +335,7 @@ def test_an_anchor_that_is_never_drawn_counts_for_nothing():
 
 def test_far_anchors_are_warned_of_with_the_spacing_to_take():
     anchors = md.Domain.anchors(columns=2, rows=3, width=8.0, height=8.0)
-    advice = r"apart, and ε times this spacing is 8\. .* Place anchors at most 2 km .* 0\.5 km"
+    advice = r"apart, and ε times this spacing is 8\. .* Keep anchors at most 2 km .* 0\.5 km"
     with pytest.warns(SpacingWarning, match=advice):
         md.ContinuousPrivacy(1, anchors)
     with warnings.catch_warnings():
