@@ -81,9 +81,10 @@ def chain(
             write_file(folder / name, [content], private=True)
     for note in notes:
         say_note(note)
+    released = "releases whose ε bounds every pair of states"
     shown = f"--chain {shlex.quote(str(folder))}"
     following = [
-        f"mechdesign leakage {shown} --epsilon 0.1 --steps 10    # the leakage of releases of these data",
+        f"mechdesign leakage {shown} --epsilon 0.1 --steps 10    # the leakage of {released}",
         f"mechdesign budget --alpha 1 --steps 10 {shown}    # the ε with which none leaks more than 1",
     ]
     if tables:

@@ -14,7 +14,9 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import as_integer
+from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._files import write_output
+from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal, float_up
 from mechdesign.certify._texts import csv_text
 from mechdesign.cli._arguments import example_for, example_option, naming_options
@@ -64,6 +66,8 @@ def leakage(
 ) -> Found:
     """Show the leakage of repeated releases of correlated data, in nats.
 
+    The ε of a release must bound every pair of states, and not be per unit of a distance.
+
     A matrix is a CSV of numbers, a .npy file or a sparse .npz file of SciPy, with a row for each current state. A row
     of zeros may be any row. A missing matrix is one that the adversary does not know. Releases are counted from 0.
 
@@ -82,6 +86,7 @@ def leakage(
         check_output(file)
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage import _recursion as recursion
+    from mechdesign.leakage._budgets import describe_identity
     from mechdesign.report._verdicts import judge_leakage
 
     with progress("computing losses"), naming_options({"width": "--window", r"epsilons\[.*": "--epsilon"}):
@@ -89,6 +94,8 @@ def leakage(
             header = index = True
         with nullcontext() if example is None else on_disk(example_for(example, "leakage").file) as matrix:
             before, after = losses(files if matrix is None else files | {"backward": matrix}, header, index)
+        if reason := describe_identity([before], [after]):
+            warn(reason, BudgetWarning)
         columns = {
             "epsilon": budgets,
             "backward": recursion.backward(budgets, before),
