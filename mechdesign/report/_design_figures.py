@@ -20,7 +20,7 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, cost_measure
 from mechdesign.model._words import clip, format_bound, percent, short
 from mechdesign.report import _maps as maps
-from mechdesign.report._style import ACCENT, INK, MUTED, RULE, drawn
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE, drawn, is_ours
 from mechdesign.synthesis._result import Design
 
 if TYPE_CHECKING:
@@ -206,7 +206,8 @@ def draw_costs(axes: Axes, lines: Sequence[Reference], cost: float, unit: str = 
         weight = "bold" if each.name == "this design" else "normal"
         axes.text(0, line + 0.2, text, va="bottom", fontsize=8.0, color=ACCENT if ours else INK, weight=weight)
     axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
+    if is_ours(axes):
+        axes.spines["left"].set_visible(False)
     axes.set_ylim(-0.35, len(lines) - 0.1)
     axes.set_xlim(0, 1.05 * largest)
     axes.xaxis.set_major_locator(maps.round_ticks(6))

@@ -36,6 +36,7 @@ from mechdesign.report._style import (
     WIDTH,
     drawn,
     finish,
+    is_ours,
     new_figure,
     report_style,
 )
@@ -168,7 +169,8 @@ def _frame_line(axes: Axes, domain: Domain) -> None:
     axes.autoscale_view(scalex=False)
     axes.set_ylim(bottom=-margin)
     axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
+    if is_ours(axes):
+        axes.spines["left"].set_visible(False)
     axes.set_xlabel(f"position{maps.in_unit(domain.unit)}")
     axes.xaxis.set_major_locator(maps.round_ticks(6))
 

@@ -20,7 +20,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._names import named
 from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._words import clip, percent, short
-from mechdesign.report._style import ACCENT, INK, MUTED, RULE, WIDTH, ZERO
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE, WIDTH, ZERO, is_ours
 
 _NARROWEST, _FLATTEST = 1 / 3, 12.0
 """Ratios of width to height between which a map is drawn to scale; beyond them, one side would be hardly visible."""
@@ -205,7 +205,7 @@ def frame(axes: Axes, domain: Domain, ticks: bool = True) -> None:
     to_scale = _NARROWEST <= (east - west) / (north - south) <= _FLATTEST
     axes.set_aspect("equal" if to_scale else "auto")
     # The cells of a grid have visible borders, so a map of cells needs no frame.
-    for spine in axes.spines.values():
+    for spine in axes.spines.values() if is_ours(axes) else ():
         spine.set_visible(domain.cells is None)
         spine.set_color(RULE)
     degrees = _degree_ticks(domain) if ticks else [[], []]

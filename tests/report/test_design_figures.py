@@ -218,6 +218,25 @@ def test_every_figure_of_a_design_can_be_drawn_on_axes_of_ones_own():
                 figures.prior(design, axes=wrong)
 
 
+def test_axes_of_ones_own_keep_their_spines_and_those_of_a_new_figure_have_the_style_of_reports():
+    import mechdesign as md
+
+    town, line = md.Domain.grid(2, 2, 2.0, 2.0), md.Domain.from_points([[0.0], [1.0]])
+    made = md.design(md.Problem([0.75, 0.25], 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))]))
+    drawings = {
+        "costs": (lambda axes=None: md.figures.costs(made, axes=axes), 1),
+        "a graph on a map": (lambda axes=None: md.figures.graph(town, [[0, 1]], axes=axes), 0),
+        "a graph on a line": (lambda axes=None: md.figures.graph(line, [[0, 1]], axes=axes), 1),
+    }
+    for name, (draw, shown) in drawings.items():
+        axes = Figure().subplots()
+        before = {side: (spine.get_visible(), spine.get_edgecolor()) for side, spine in axes.spines.items()}
+        draw(axes)
+        after = {side: (spine.get_visible(), spine.get_edgecolor()) for side, spine in axes.spines.items()}
+        assert after == before, name
+        assert sum(spine.get_visible() for spine in draw().axes[0].spines.values()) == shown, name
+
+
 def test_the_finding_on_errors_says_what_the_numbers_say():
     for errors, prior, finding in (
         ([0.5, 1.0, 2.0], [0.5, 0.25, 0.25], "off by 1 km on average, by at least half of that for every secret."),
