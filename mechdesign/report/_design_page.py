@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from mechdesign.certify._certificate import Certificate
 from mechdesign.graphs._builders import edge_array
-from mechdesign.measures._baselines import Baseline, baselines
+from mechdesign.measures._baselines import TUNED, Baseline, baselines
 from mechdesign.model._channel import Channel
 from mechdesign.model._components import label_tied_secrets
 from mechdesign.model._disclosure import describe_disclosure
@@ -128,10 +128,10 @@ def _costs(design: Design, stands_in: bool) -> Iterator[Prose | Table | Picture]
 
 
 _MEANINGS = {
-    "exponential": (
-        "The exponential mechanism draws answer o for secret s with probability proportional to exp(−λ E(s, o)). Here "
-        "E(s, o) is the bound that the requirements imply on the logarithm of the odds. The factor λ is the largest "
-        "that meets all requirements."
+    TUNED: (
+        "The tuned exponential mechanism draws answer o for secret s with probability proportional to exp(−λ E(s, o)). "
+        "Here E(s, o) is the bound that the requirements imply on the logarithm of the odds. The factor λ is the "
+        "largest that meets all bounds on pairs; without tuning it is 1/2."
     ),
     "planar": "Planar Laplace noise is added to the place, and the nearest possible answer is released.",
     "coordinates": "Noise on the coordinates is not a channel between anchors, so it may cost less than the bound.",
