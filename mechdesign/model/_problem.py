@@ -49,7 +49,7 @@ class Problem:
     the field `cost` is infinite in all these cases.
 
     Args:
-        prior: Probabilities π of the secrets, (n,).
+        prior: Probabilities π of the secrets, (n,); the field `prior` is the float64 array of a `Prior`.
         cost: Cost c(s, o) >= 0 of the answer o for the secret s, (n, m); infinity forbids the answer.
         requirements: Any combination of metric, threshold, graph, continuous and distortion privacy.
         objective: "expected", Σ_s π_s Σ_o p(o|s) c(s, o) (Privacy Games, equation 11), or "worst",
