@@ -81,6 +81,7 @@ CASES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.SpacingWarning")
 @each_row("name", CASES)
 def test_numbers_are_those_of_a_caller_without_settings(strict, name):
     found = CASES[name]()
@@ -103,6 +104,7 @@ def test_bounds_are_true_whatever_decimals_the_caller_has(monkeypatch):
     assert (context.Emax, context.traps[decimal.Inexact]) == (decimal.MAX_EMAX, False)
 
 
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.SpacingWarning")
 def test_a_bundle_is_saved_and_verified(strict, tmp_path):
     made = md.design(problem(4.0), solver="block")
     md.save(made, tmp_path / "city", report=False)

@@ -49,12 +49,9 @@ def test_the_page_of_commands_shows_what_help_prints() -> None:
         command = main
         for word in words:
             command = command.get_command(click.Context(command), word)
-        printed = (
-            CliRunner()
-            .invoke(main, [*words, "--help"], prog_name="mechdesign", terminal_width=78, max_content_width=78)
-            .output
-        )
-        assert imported("generated").help_text(command, f"mechdesign {' '.join(words)}") in printed
+        printed = CliRunner().invoke(main, [*words, "--help"], prog_name="mechdesign").output
+        shown = imported("generated").help_text(command, f"mechdesign {' '.join(words)}")
+        assert shown.split() == printed.split(), words
 
 
 def test_literals_lead_to_the_object_they_name() -> None:

@@ -129,7 +129,7 @@ def test_secrets_that_an_answer_reveals_are_the_same() -> None:
 def city() -> Exported:
     domain = md.Domain.geographic_grid(4, 3, south=35.6, north=35.8, west=139.6, east=139.9)
     distance = md.distances.euclidean(domain)
-    asked = [md.MetricPrivacy("0.3", distance), md.DistortionPrivacy(1, distance)]
+    asked = [md.MetricPrivacy("0.29", distance), md.DistortionPrivacy(1, distance)]
     problem = md.Problem(
         md.Prior.uniform(12), distance, asked, secrets=domain, observables=domain, title="`Tōkyō` ${x}"
     )
@@ -148,7 +148,7 @@ def test_places_and_the_description_of_the_channel(city: Exported, module: Modul
     # Floors need the prior, which the module does not contain.
     assert [each["holds"] for each in found["requirements"]] == [True, None]
     assert module.call("shown")["title"] == "`Tōkyō` ${x}"
-    assert module.call("shown")["requirements"][0]["claim"] == "ε = 0.3"
+    assert module.call("shown")["requirements"][0]["claim"] == "ε = 0.29"
     rng = np.random.default_rng(1)
     domain = city.problem.secrets
     assert domain is not None
