@@ -254,7 +254,9 @@ def judge_table(release: Release) -> Verdict:
 
 def judge_leakage(largest: float) -> Verdict:
     """Return the verdict on repeated releases, of which none has more than the `largest` temporal leakage."""
-    return Verdict(True, f"None of these releases leaks more than {write_nats(largest)} nats, if ε bounds every pair of states.")
+    return Verdict(
+        True, f"None of these releases leaks more than {write_nats(largest)} nats, if ε bounds every pair of states."
+    )
 
 
 def write_nats(leakage: float) -> str:
