@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
@@ -210,13 +209,9 @@ def draw_costs(axes: Axes, lines: Sequence[Reference], cost: float, unit: str = 
         axes.spines["left"].set_visible(False)
     axes.set_ylim(-0.35, len(lines) - 0.1)
     axes.set_xlim(0, 1.05 * largest)
-    axes.xaxis.set_major_locator(maps.round_ticks(6))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 4)))
-    axes.set_xlabel(
-        "cost"
-        + (f" ({unit})" if unit else "")
-        + ("" if all(e.meets for e in lines) else "; hollow: does not meet all requirements")
-    )
+    maps.number_axis(axes.xaxis, 6, lambda value: short(value, 4))
+    note = "" if all(each.meets for each in lines) else "; hollow: does not meet all requirements"
+    axes.set_xlabel(f"cost{maps.in_unit(unit)}{note}")
 
 
 def error_finding(per_secret: ArrayLike, prior: ArrayLike, unit: str = "") -> str:

@@ -16,11 +16,7 @@ from mechdesign.leakage._recursion import backward as backward_leakage
 from mechdesign.leakage._recursion import forward as forward_leakage
 from mechdesign.leakage._recursion import temporal
 from mechdesign.model._words import short
-from mechdesign.report._style import (
-    MARKERS,
-    SERIES,
-    drawn,
-)
+from mechdesign.report._style import MARKERS, SERIES, drawn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 from matplotlib.patches import Rectangle
@@ -161,7 +162,7 @@ def _draw_scale(
     bar.formatter = FuncFormatter(lambda value, _: write(value))
     bar.long_axis.set_minor_formatter(NullFormatter())
     if not isinstance(norm, LogNorm):
-        bar.locator = round_ticks(6)
+        bar.locator = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10])
     bar.update_ticks()
 
 
@@ -214,8 +215,7 @@ def frame(axes: Axes, domain: Domain, ticks: bool = True) -> None:
         axes.set_xlabel(f"x{in_unit(domain.unit)}{note}")
         axes.set_ylabel(f"y{in_unit(domain.unit)}{note}")
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(round_ticks(6))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 4)))
+            number_axis(axis, 6, lambda value: short(value, 4))
         return
     across, up = degrees
     axes.set_xticks([place for place, _ in across], labels=[name for _, name in across])
@@ -274,9 +274,10 @@ def ruler_length(width: float) -> float:
     return max(step * exponent for step in (1, 2, 5) if step * exponent <= width / 4)
 
 
-def round_ticks(most: int) -> MaxNLocator:
-    """Return a locator of at most `most` intervals whose length is 1, 2, 2.5 or 5 times a power of ten."""
-    return MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
+def number_axis(axis: Axis, most: int, write: Callable[[float], str] = short) -> None:
+    """Give an axis ticks with at most `most` intervals, whose length is 1, 2, 2.5 or 5 times a power of ten."""
+    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
 
 
 def in_unit(unit: str) -> str:
@@ -342,8 +343,7 @@ def _draw_bars(axes: Axes, domain: Domain | None, values: Floats, norm: Normaliz
     margin = 0.6 * float(np.max(width))
     axes.set_xlim(positions.min() - margin, positions.max() + margin)
     axes.set_ylim(0, float(norm.vmax or 1.0) * 1.04)
-    axes.yaxis.set_major_locator(round_ticks(5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    number_axis(axes.yaxis, 5)
     axes.grid(axis="y")
     if domain is not None and kind(domain) == "line":
         axes.set_xlabel(f"position{in_unit(domain.unit)}")

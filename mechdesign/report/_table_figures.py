@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import require_kind
 from mechdesign.model._words import clip
-from mechdesign.report._maps import round_ticks
+from mechdesign.report._maps import number_axis
 from mechdesign.report._style import ACCENT, INK, MUTED, SERIES, WIDTH, drawn
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease, NamedQuantile, NamedRange
 from mechdesign.tables._queries._kmeans import ClusteringRelease
@@ -188,8 +187,7 @@ def _draw_dots(axes: Axes, x: Floats, y: Floats | None, sizes: Floats) -> None:
 
 def _plain_numbers(axes: Axes, both: bool = False) -> None:
     for axis in (axes.xaxis, axes.yaxis)[: 1 + both]:
-        axis.set_major_locator(round_ticks(5))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+        number_axis(axis, 5, "{:,.6g}".format)
 
 
 def _numbers(labels: NDArray[Any]) -> Floats | None:

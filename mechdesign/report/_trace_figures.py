@@ -57,9 +57,7 @@ def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None, a
     states = as_indices(released, "released", domain.size)
     true = None if truth is None else as_indices(truth, "truth", domain.size)
     if true is not None and len(true) != len(states):
-        raise InputError(
-            "truth", "has another number of steps", value=len(true), bound=f"{len(states)}, as in released"
-        )
+        raise InputError("truth", "has another number of steps", value=len(true), bound=f"{len(states)} steps")
     if not len(states):
         raise InputError("released", "is empty", bound="at least one step")
     return drawn(axes, _height_of(domain), draw_trace, domain, states, true)
@@ -168,12 +166,11 @@ def private_files(found: ReleasedTrace, true: Integers) -> dict[str, bytes]:
         "best guess from the outputs so far": found.beliefs.errors(true, found.lengths),
         "from the whole trace": found.beliefs.errors(true, found.lengths, "smoothed"),
     }
-    rows: list[Sequence[object]] = [("step", "state", "label", "distance", "degree_of_protection", "belief")]
-    for step, state in enumerate(true.tolist()):
-        row = (step, state, found.domain.labels[state], float(apart[step]), int(degrees[step]), float(beliefs[step]))
-        rows.append(row)
+    heads = ("step", "state", "label", "distance", "degree_of_protection", "belief")
+    states, labels = true.tolist(), [found.domain.labels[state] for state in true]
+    rows = zip(range(len(true)), states, labels, apart.tolist(), degrees.tolist(), beliefs.tolist(), strict=True)
     over_time = series_figure(f"distance{maps.in_unit(found.domain.unit)}", errors)
-    files = {"true.csv": csv_text(rows).encode(), "true-over-time.svg": figure_bytes(over_time)}
+    files = {"true.csv": csv_text([heads, *rows]).encode(), "true-over-time.svg": figure_bytes(over_time)}
     if can_draw(found):
         files["true-map.svg"] = figure_bytes(trace_figure(found, true))
     return files

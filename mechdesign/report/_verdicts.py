@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mechdesign.base._arithmetic import decimals
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model._disclosure import describe_cells, list_secrets
 from mechdesign.model._origin import STANDS_IN
@@ -64,12 +66,8 @@ def write_odds(exponent: float) -> str:
     factor = math.exp(exponent) * (1 + _MARGIN)
     if factor < 1e5:
         return format_bound(factor, up=True, digits=3)
-    tens = int(math.log10(factor))
-    digits = math.ceil(factor / 10.0 ** (tens - 1))
-    if digits >= 100:
-        digits, tens = 10, tens + 1
-    raised = str(tens).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{digits / 10:.1f} × 10{raised}"
+    digits, tens = f"{decimals(2, ROUND_CEILING).create_decimal(repr(factor)):.1e}".split("e+")
+    return f"{digits} × 10{tens.translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def write_achieved(checked: Checked) -> str:
@@ -205,11 +203,7 @@ def describe_rows(found: Audit) -> tuple[str, ...]:
     if found.deviation > 0.01:
         said.append("The deviation is large: rows must be secrets, and columns must be observables.")
     if found.negative:
-        count = found.negative
-        said.append(
-            f"{count} entr{'y is' if count == 1 else 'ies are'} negative; the audit replaces "
-            f"{'it' if count == 1 else 'them'} by 0."
-        )
+        said.append(f"Negative entries, which the audit replaces by 0: {found.negative}.")
     if found.revealed:
         have = "have" if len(found.revealed) > 1 else "has"
         said.append(
