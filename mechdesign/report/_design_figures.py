@@ -173,10 +173,8 @@ def name_of(domain: Domain | None, index: int) -> str:
 def _own_place(problem: Problem, index: int) -> int | None:
     """Return the index of the observable that equals the secret at `index`, or None if no observable does."""
     secrets, observables = problem.secrets, problem.observables
-    if secrets is observables:
-        return index
     if secrets is None or observables is None:
-        return None
+        return index if secrets is observables else None
     same = secrets.labels == observables.labels and np.array_equal(secrets.points, observables.points)
     return index if same else None
 

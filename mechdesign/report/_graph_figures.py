@@ -202,12 +202,8 @@ def overview_figure(domain: Domain, found: Overview) -> Figure:
     shape = found.geometry
     assert shape is not None
     repaired = shape.repair
-    marks = GraphMarks(
-        excluded=found.excluded.tolist(),
-        alone=found.isolated.tolist(),
-        exposed=shape.exposed[shape.judged].tolist(),
-        added=() if repaired is None else repaired.added,
-    )
+    excluded, alone, exposed = (each.tolist() for each in (found.excluded, found.isolated, shape.exposed[shape.judged]))
+    marks = GraphMarks(excluded, alone, exposed, () if repaired is None else repaired.added)
     figure = new_figure(WIDTH + _HULL_SIDE + 0.6, max(height_of(domain), _HULL_SIDE) + 0.9)
     left, right = figure.subplots(1, 2, width_ratios=[WIDTH, _HULL_SIDE])
     draw_graph(left, domain, edge_array(found.graph), marks)

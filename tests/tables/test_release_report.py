@@ -149,7 +149,7 @@ def test_a_caption_says_which_answers_the_figure_shows():
         return _Page(saving.html(Published(found, ""))).words
 
     names = [f"place {number}" for number in range(31)]
-    assert "The 30 largest of 31 answers." in words(names)
+    assert "The largest 30 of 31 answers." in words(names)
     assert "largest of" not in words(names[:30])
 
 
