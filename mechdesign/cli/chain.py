@@ -11,7 +11,7 @@ import click
 from mechdesign.cli._arguments import input_files, naming_options, read_specification
 from mechdesign.cli._console import say_note
 from mechdesign.cli._found import Found, command
-from mechdesign.model._open_chain import ENDS
+from mechdesign.model._markov import ENDS
 from mechdesign.synthesis._folders import check_folder, check_no_input_in
 
 _FILE = click.Path(path_type=Path)

@@ -19,7 +19,7 @@ from mechdesign.base._check import as_integer, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import named
 from mechdesign.certify._exact import exact
-from mechdesign.model._components import label_components, members
+from mechdesign.model._claims import label_components, members
 from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number
 from mechdesign.model._prior import Prior, as_prior

@@ -1,6 +1,6 @@
 from mechdesign.data.budgets import write_budgets as write_budgets
+from mechdesign.model._markov import OpenChain as OpenChain
 from mechdesign.model._markov import smooth as smooth
-from mechdesign.model._open_chain import OpenChain as OpenChain
 
 from . import accounting as accounting
 from . import cao2019 as cao2019

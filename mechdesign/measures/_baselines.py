@@ -19,8 +19,7 @@ from mechdesign.measures import attack
 from mechdesign.mechanisms._finite import exponential_rows
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.model._channel import EXPONENT, Channel
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import attack_measure
+from mechdesign.model._problem import Problem, attack_measure
 from mechdesign.model._words import short
 from mechdesign.model.distances import euclidean
 

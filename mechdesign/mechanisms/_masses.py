@@ -31,7 +31,7 @@ from mechdesign.graphs._geometry._cells import (
 )
 from mechdesign.graphs._geometry._hull import SensitivityHull
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._components import label_components
+from mechdesign.model._claims import label_components
 
 _LEAST_GAP = 2.0**-42
 _TRIES = 5

@@ -15,8 +15,7 @@ from mechdesign.base._check import as_integer, require_kind
 from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, Reference, baselines, reference_costs
 from mechdesign.model._domain import Domain
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import attack_measure, cost_measure
+from mechdesign.model._problem import Problem, attack_measure, cost_measure
 from mechdesign.model._words import clip, format_bound, percent, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._style import ACCENT, INK, MUTED, RULE, drawn, is_ours

@@ -15,11 +15,10 @@ from mechdesign.certify._certificate import Certificate
 from mechdesign.graphs._builders import edge_array
 from mechdesign.measures._baselines import TUNED, Baseline, baselines
 from mechdesign.model._channel import Channel
-from mechdesign.model._components import label_tied_secrets
+from mechdesign.model._claims import label_tied_secrets
 from mechdesign.model._disclosure import describe_disclosure
 from mechdesign.model._origin import Origin
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
+from mechdesign.model._problem import Problem, attack_measure, claim_names, cost_measure
 from mechdesign.model._words import Measure, Words, format_bound, percent, plain, power, short
 from mechdesign.report import _design_figures as figures
 from mechdesign.report import _graph_figures as policy

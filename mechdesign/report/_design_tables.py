@@ -12,8 +12,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, bounds
 from mechdesign.model._channel import Channel
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import attack_measure, cost_measure
+from mechdesign.model._problem import Problem, attack_measure, cost_measure
 from mechdesign.model._words import format_bound, recognise_measure, short
 from mechdesign.report._page import Strong, Table, first_rows
 from mechdesign.synthesis._result import Design

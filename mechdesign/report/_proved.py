@@ -12,8 +12,7 @@ from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN
 from mechdesign.certify._exact import exact_text
 from mechdesign.model._disclosure import describe_disclosure
 from mechdesign.model._origin import Origin
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import claim_names
+from mechdesign.model._problem import Problem, claim_names
 from mechdesign.model._words import recognise_measure, short
 from mechdesign.report._private import private
 

@@ -17,7 +17,7 @@ from mechdesign.base._arithmetic import decimals
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model._disclosure import describe_cells, list_secrets
 from mechdesign.model._origin import STANDS_IN
-from mechdesign.model._problem_words import cost_measure
+from mechdesign.model._problem import cost_measure
 from mechdesign.model._words import Measure, format_bound, power, recognise_measure, short
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from mechdesign.certify._texts import csv_text
 from mechdesign.leakage._estimate import Correlations
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import ChainTable
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._open_chain import OpenChain
+from mechdesign.model._markov import MarkovChain, OpenChain
 from mechdesign.specification._chains import build_correlations
 from mechdesign.specification._specification import Specification
 

@@ -38,9 +38,8 @@ from mechdesign.certify._texts import require_plain, require_plain_texts, to_cel
 from mechdesign.certify._verify import prove
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._domain import BoundingBox, Domain, Grid, GridPart
-from mechdesign.model._locate import Lattice
+from mechdesign.model._locate import Lattice, Plane
 from mechdesign.model._origin import Origin
-from mechdesign.model._plane import Plane
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._kinds import load_requirements
 from mechdesign.model._words import recognise_distance

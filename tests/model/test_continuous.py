@@ -26,7 +26,7 @@ from mechdesign.model import _answers as drawing
 from mechdesign.model._answers import draw_anchors
 from mechdesign.model._dithering import anchor_means
 from mechdesign.model._requirements import _kinds
-from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._kinds import ClaimedPrivacy
 
 NORMS = {"euclidean": 2, "manhattan": 1, "chebyshev": 0}
 ONE = 2**62

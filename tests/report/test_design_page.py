@@ -16,8 +16,7 @@ from mechdesign.measures import attack
 from mechdesign.measures._baselines import combine_bounds, tuned_exponential
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import attack_measure, cost_measure
+from mechdesign.model._problem import Problem, attack_measure, cost_measure
 from mechdesign.model._requirements._distortion import DistortionPrivacy
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy

@@ -22,7 +22,7 @@ from mechdesign.certify._stated import Stated
 from mechdesign.errors import InputError, RevealedWarning, SpacingWarning
 from mechdesign.model._claims import Claims
 from mechdesign.model._disclosure import bounds_pairs, describe_disclosure, find_loose, find_untied
-from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._kinds import ClaimedPrivacy
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.report._verdicts import limit_design
 from mechdesign.synthesis._design import synthesise
