@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import mechdesign as md
-from mechdesign.graphs._constraints import excluded
+from mechdesign.graphs._builders import excluded
 from mechdesign.report._graph_figures import GraphMarks, draw_graph, draw_hull
 from mechdesign.report._maps import draw_panels, height_of_panels
 from mechdesign.report._style import WIDTH, drawn, new_figure, put_legend, report_style

@@ -134,7 +134,7 @@ class Grammar(SphinxDirective):
 
 def schemas() -> dict[str, Schema]:
     """Return the schema of specifications of channels, and of releases from tables."""
-    from mechdesign.specification._grammar import schema
+    from mechdesign.specification._document import schema
     from mechdesign.specification._table_specification import ReleaseDocument
 
     return {"specification": schema(), "release": schema(ReleaseDocument)}

@@ -11,8 +11,7 @@ from mechdesign.cli._arguments import naming_options
 from mechdesign.cli._console import at_least, progress, say_note
 from mechdesign.cli._correlations import correlation_files, correlation_options, losses
 from mechdesign.cli._found import Found, Shown, command
-from mechdesign.data.budgets import write_budgets
-from mechdesign.data.matrices import Declared
+from mechdesign.data.matrices import Declared, write_budgets
 from mechdesign.synthesis._folders import check_output
 
 _UNCORRELATED = (

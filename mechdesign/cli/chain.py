@@ -56,8 +56,7 @@ def chain(
     from mechdesign.base._atomic import make_folder, replacing, write_file
     from mechdesign.base._files import note_readers
     from mechdesign.specification import _table_specification as table_specification
-    from mechdesign.specification._chain_files import chain_files
-    from mechdesign.specification._table_chains import DOMAIN, table_chain_files
+    from mechdesign.specification._chain_files import DOMAIN, chain_files, table_chain_files
 
     names = ("forward.csv", "backward.csv", "states.csv", DOMAIN)
     if tables and (every, gap, ends) != (None, None, None):

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from mechdesign.certify._exact import exact_text
-from mechdesign.certify._revealed import revealed
+from mechdesign.certify._privacy import revealed
 from mechdesign.cli._certificates import certificate_facts
 from mechdesign.cli._console import progress, say_private_folders
 from mechdesign.cli._found import Found, Shown, command

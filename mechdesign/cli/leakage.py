@@ -23,8 +23,7 @@ from mechdesign.cli._arguments import example_for, example_option, naming_option
 from mechdesign.cli._console import at_most, progress
 from mechdesign.cli._correlations import correlation_files, correlation_options, losses
 from mechdesign.cli._found import Found, Shown, command
-from mechdesign.data.budgets import read_budgets
-from mechdesign.data.matrices import Declared
+from mechdesign.data.matrices import Declared, read_budgets
 from mechdesign.specification.examples import on_disk
 from mechdesign.synthesis._folders import check_output
 

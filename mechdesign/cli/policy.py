@@ -15,7 +15,7 @@ from mechdesign.cli._found import Found, Shown, command
 from mechdesign.synthesis._folders import check_folder
 
 if TYPE_CHECKING:
-    from mechdesign.graphs._geometry._hull import SensitivityHull
+    from mechdesign.graphs._hull import SensitivityHull
     from mechdesign.graphs._overview import Overview, PlaceOverview
     from mechdesign.model._domain import Domain
 

@@ -1,4 +1,4 @@
-from mechdesign.data.budgets import write_budgets as write_budgets
+from mechdesign.data.matrices import write_budgets as write_budgets
 from mechdesign.model._markov import OpenChain as OpenChain
 from mechdesign.model._markov import smooth as smooth
 

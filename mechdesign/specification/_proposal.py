@@ -15,9 +15,8 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
-from mechdesign.data.resampling import median_interval, seconds_text
 from mechdesign.data.table import Layout
-from mechdesign.data.trajectories import to_grid
+from mechdesign.data.trajectories import median_interval, seconds_text, to_grid
 from mechdesign.model._domain import BoundingBox, Domain, Grid
 from mechdesign.specification._recognise import LAYOUT, Found
 

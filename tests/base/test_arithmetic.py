@@ -16,8 +16,7 @@ from mechdesign.base._arithmetic import decimals, in_own_arithmetic, own_arithme
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exponential import SHIFT, exp_lower
 from mechdesign.errors import MetricWarning
-from mechdesign.mechanisms._discrete import DiscreteGaussian
-from mechdesign.mechanisms._sampling import exp_minus
+from mechdesign.mechanisms._discrete import DiscreteGaussian, exp_minus
 from mechdesign.model._words import format_bound
 from mechdesign.traces._hmm import forward, smooth
 

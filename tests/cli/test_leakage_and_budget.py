@@ -14,7 +14,7 @@ from cli_examples import assert_wrong_usage, flat, run, well, write
 import mechdesign as md
 from mechdesign import leakage
 from mechdesign.cli._console import at_most
-from mechdesign.data.budgets import read_budgets
+from mechdesign.data.matrices import read_budgets
 from mechdesign.leakage._recursion import windows
 from mechdesign.leakage.accounting import begin_ledger
 

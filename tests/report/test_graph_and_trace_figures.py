@@ -14,7 +14,7 @@ from report_examples import certificate, channel, page_of
 import mechdesign as md
 from mechdesign import graphs
 from mechdesign.errors import InputError
-from mechdesign.graphs._constraints import components
+from mechdesign.graphs._builders import components
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy

@@ -23,12 +23,20 @@ import numpy as np
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import SolverError
-from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, objective, repair, weigh_costs, with_columns
+from mechdesign.solve._block_angular import (
+    BlockMultipliers,
+    BlockProgram,
+    BlockSolution,
+    Iteration,
+    objective,
+    repair,
+    weigh_costs,
+    with_columns,
+)
 from mechdesign.solve._blocks.interior_point import IterationEnd, iterate_blocks, largest_cost, solve_by_interior_point
 from mechdesign.solve._blocks.iterate import LOW_MU_START, UNIFORM_START, BlockState, Start
 from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.memory import MemoryBudget
-from mechdesign.solve._blocks.solution import BlockSolution, Iteration
 from mechdesign.solve._blocks.tuning import EstimateTuning, MergeTuning, Schedule, TrialTuning, Tuning
 from mechdesign.solve._column_generation import Bracket, RestrictedSolution
 from mechdesign.solve._contract import Options, Status
