@@ -1,4 +1,4 @@
-"""Matrices and budgets in files: CSV of numbers, .npy and .npz of NumPy and SciPy, and channels with labels from CSV."""
+"""Matrices and budgets in files: CSV of numbers, .npy and .npz of NumPy and SciPy; and channels with labels in CSV."""
 
 from __future__ import annotations
 

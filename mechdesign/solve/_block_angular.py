@@ -1,4 +1,4 @@
-"""Block programs, their multipliers and their solutions as data objects, and solutions that are found without iterating.
+"""Block programs, their multipliers and their solutions as data objects; and solutions found without iterating.
 
 Theory: block_method, Lower bound.
 """
