@@ -31,7 +31,15 @@ from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior, as_prior
 from mechdesign.model._requirements._requirement import Requirement, as_requirements
-from mechdesign.model._words import HAMMING_DISTANCE, PLANE_DISTANCE, Measure, Words, clip, recognise_distance, recognise_measure
+from mechdesign.model._words import (
+    HAMMING_DISTANCE,
+    PLANE_DISTANCE,
+    Measure,
+    Words,
+    clip,
+    recognise_distance,
+    recognise_measure,
+)
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -1,6 +1,7 @@
 """Design a certified channel: split the problem, try solvers in order, and keep the best certified result.
 
-Secrets that a design would reveal are refused, unless the caller accepts it; warnings name revealed secrets and far cells.
+Secrets that a design would reveal are refused, unless the caller accepts it; warnings name revealed secrets and cells
+that are too far apart.
 """
 
 from __future__ import annotations
