@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 import mechdesign as md
 from mechdesign.errors import ExportError, InputError
 from mechdesign.report import _saving as saving
-from mechdesign.report._table_figures import ranges_figure, release_figure
+from mechdesign.report._table_figures import describe_shown, ranges_figure, release_figure
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._files import Published
 
@@ -142,15 +142,11 @@ def test_tables_hold_the_numbers():
 
 
 def test_a_caption_says_which_answers_the_figure_shows():
-    def words(labels):
-        domain = md.tables.Domain({"place": labels})
-        counts = [1] * len(labels)
-        found = md.tables.Histogram().release(policy=md.tables.Policy.full(domain), counts=counts, epsilon=1, rng=1)
-        return _Page(saving.html(Published(found, ""))).words
-
-    names = [f"place {number}" for number in range(31)]
-    assert "The largest 30 of 31 answers." in words(names)
-    assert "largest of" not in words(names[:30])
+    domain = md.tables.Domain({"place": [f"place {number}" for number in range(31)]})
+    policy = md.tables.Policy.full(domain)
+    found = md.tables.Histogram().release(policy=policy, counts=[1] * 31, epsilon=1, rng=1)
+    assert "The largest 30 of 31 answers." in _Page(saving.html(found)).words
+    assert describe_shown("largest", 30, "answers") == ""
 
 
 @pytest.fixture
