@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def certificate_facts(problem: Problem, certificate: Certificate, origin: Origin | None = None) -> dict[str, object]:
     """Return the facts of a certificate: its requirements, costs, bound, and what answers reveal."""
     from mechdesign.model._problem import claim_names
-    from mechdesign.report._proved import count_bounded_pairs
+    from mechdesign.report._statements import count_bounded_pairs
     from mechdesign.report._verdicts import write_achieved
 
     bounded = count_bounded_pairs(problem)

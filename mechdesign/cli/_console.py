@@ -241,7 +241,7 @@ def load_pictures(module: str) -> None:
 
 def say_private(problem: Problem, origin: Origin | None) -> None:
     """Show notes on private data in the files of a design, and on bundles without the prior."""
-    from mechdesign.report._private import COUNTED, HAND_ON, WRITTEN, private
+    from mechdesign.report._statements import COUNTED, HAND_ON, WRITTEN, private
     from mechdesign.synthesis._result import find_obstacle
 
     # Users who wrote counts into the specification know that its copy in the files contains them.
@@ -256,7 +256,7 @@ def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], wha
 
     `what` names the result that depends on the prior.
     """
-    from mechdesign.report._private import COUNTED, private
+    from mechdesign.report._statements import COUNTED, private
 
     found, said = list(found), []
     if names := [name for name, problem, origin in found if COUNTED in private(problem, origin)]:

@@ -18,7 +18,7 @@ from mechdesign.cli._found import Found, Shown, command
 from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._origin import STANDS_IN
 from mechdesign.model._words import percent, short
-from mechdesign.report._private import private
+from mechdesign.report._statements import private
 from mechdesign.report._verdicts import judge_design, judge_table
 from mechdesign.synthesis._folders import require_design
 from mechdesign.synthesis._result import Design

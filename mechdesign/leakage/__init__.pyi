@@ -14,6 +14,7 @@ from ._correlations import Varying as Varying
 from ._estimate import Correlations as Correlations
 from ._estimate import correlations_from_traces as correlations_from_traces
 from ._loss import LossFunction as LossFunction
+from ._loss_by_programs import fractional as fractional
 from ._loss_by_programs import loss_by_programs as loss_by_programs
 from ._recursion import User as User
 from ._recursion import UsersLeakage as UsersLeakage
@@ -23,4 +24,3 @@ from ._recursion import supremum as supremum
 from ._recursion import temporal as temporal
 from ._recursion import users as users
 from ._recursion import window as window
-from ._row_pair import fractional as fractional

@@ -14,7 +14,6 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import as_integer, require_kind
 from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, Reference, baselines, reference_costs
-from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem, attack_measure, cost_measure
 from mechdesign.model._words import clip, format_bound, percent, short
 from mechdesign.report import _maps as maps
@@ -76,7 +75,7 @@ def answers(design: Design, count: int = _MOST_PANELS, axes: Axes | Sequence[Axe
     require_kind(design, Design, "design", "a Design")
     problem = design.problem
     chosen = most_likely(problem.prior, as_integer(count, "count", 1)).tolist()
-    titles = [f"{name_of(problem.secrets, index)}, prior {percent(problem.prior[index])}" for index in chosen]
+    titles = [f"{maps.name_of(problem.secrets, index)}, prior {percent(problem.prior[index])}" for index in chosen]
     marks = [_own_place(problem, index) for index in chosen]
 
     def draw(*panels: Axes) -> None:
@@ -155,18 +154,6 @@ def most_likely(prior: ArrayLike, count: int = _MOST_PANELS) -> Integers:
     probabilities = np.asarray(prior, dtype=np.float64)
     order = np.argsort(-probabilities, kind="stable")[: max(1, count)].astype(np.int64)
     return order[probabilities[order] > 0]
-
-
-def name_of(domain: Domain | None, index: int) -> str:
-    """Return the name of a member: its label or number, with "cell" before a number of a grid cell.
-
-    >>> name_of(Domain.grid(2, 1, 2.0, 1.0), 1), name_of(Domain.from_labels(["a", "b"]), 1)
-    ('cell 1', 'b')
-    """
-    if domain is None:
-        return str(index)
-    cell = "cell " if domain.cells is not None and domain.labels[index] == str(index) else ""
-    return cell + clip(domain.labels[index], 24)
 
 
 def _own_place(problem: Problem, index: int) -> int | None:

@@ -374,3 +374,15 @@ def bars(domain: Domain | None, size: int) -> tuple[Floats, Floats]:
     gaps = np.diff(np.unique(positions))
     width = max(0.8 * float(gaps.min()), float(np.ptp(positions)) / 250) if gaps.size else 1.0
     return positions, np.full(len(positions), width)
+
+
+def name_of(domain: Domain | None, index: int) -> str:
+    """Return the name of a member: its label or number, with "cell" before a number of a grid cell.
+
+    >>> name_of(Domain.grid(2, 1, 2.0, 1.0), 1), name_of(Domain.from_labels(["a", "b"]), 1)
+    ('cell 1', 'b')
+    """
+    if domain is None:
+        return str(index)
+    cell = "cell " if domain.cells is not None and domain.labels[index] == str(index) else ""
+    return cell + clip(domain.labels[index], 24)

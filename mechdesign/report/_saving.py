@@ -165,7 +165,7 @@ def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequ
         >>> (folder / "private" / "true.csv").exists()
         True
     """
-    from mechdesign.report import _trace_figures as trace_pictures
+    from mechdesign.report import _trace_page as trace_pictures
 
     target, true, steps = as_path(folder, "folder"), named(truth, "truth", dtype=np.int64), len(trace.releases)
     if len(true) < steps:

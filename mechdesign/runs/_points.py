@@ -40,7 +40,7 @@ from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._certificate import Certificate
 from mechdesign.model._grammar import Raw
 from mechdesign.model._origin import find_counted_keys
-from mechdesign.report._private import COUNTED
+from mechdesign.report._statements import COUNTED
 from mechdesign.specification._designs import check_solver
 from mechdesign.specification._document import with_value
 from mechdesign.specification._origin import exact_value

@@ -16,7 +16,7 @@ import mechdesign as md
 from mechdesign.certify import second_verifier
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model._origin import STANDS_IN, Origin
-from mechdesign.report._private import private
+from mechdesign.report._statements import private
 from mechdesign.synthesis._result import withhold_prior
 
 VISITS = [17, 3, 0, 1, 40, 2]

@@ -20,9 +20,8 @@ from mechdesign.measures._baselines import (
     tuned_exponential,
 )
 from mechdesign.model._words import short
-from mechdesign.report._design_page import html
-from mechdesign.report._design_tables import side_by_side
-from mechdesign.report._proved import describe_proof
+from mechdesign.report._design_page import html, side_by_side
+from mechdesign.report._statements import describe_proof
 
 
 def grid(epsilon, objective="expected", power=1):

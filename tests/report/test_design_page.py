@@ -22,8 +22,8 @@ from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
 from mechdesign.model._words import Words, recognise_measure
-from mechdesign.report._design_tables import adversaries, list_adversaries
-from mechdesign.report._proved import describe_proof
+from mechdesign.report._design_page import adversaries, list_adversaries
+from mechdesign.report._statements import describe_proof
 
 
 @pytest.fixture(autouse=True)

@@ -20,9 +20,9 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.report._graph_figures import GraphMarks, can_draw, draw_graph, draw_hull
-from mechdesign.report._leakage_figures import draw_series
+from mechdesign.report._leakage_page import draw_series
 from mechdesign.report._style import page_svg
-from mechdesign.report._trace_figures import draw_trace
+from mechdesign.report._trace_page import draw_trace
 
 GRID = Domain.grid(4, 3, 4.0, 3.0)
 LINE = Domain.from_points(np.arange(5.0)[:, None])

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 import mechdesign as md
 from mechdesign.errors import ExportError, InputError
 from mechdesign.report import _saving as saving
-from mechdesign.report._table_figures import describe_shown, ranges_figure, release_figure
+from mechdesign.report._table_page import describe_shown, ranges_figure, release_figure
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._files import Published
 
