@@ -122,7 +122,7 @@ def _facts(found: Audit, optimum: bool) -> Iterator[Row]:
     n, m = found.matrix.shape
     yield "Channel", f"{n} secrets × {m} observables"
     yield "Bounded pairs of secrets", f"{len(found.bound)}, in both directions"
-    yield "Tight ε, rounded up", _write_bound(found.epsilon)
+    yield "Tight ε per unit of distance, rounded up", _write_bound(found.epsilon)
     if found.cost is not None:
         yield f"Cost ({found.objective}), rounded up", _write_bound(found.cost)
     if optimum and found.optimum is not None and found.cost is not None:

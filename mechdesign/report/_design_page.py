@@ -54,7 +54,7 @@ def html(design: Design) -> str:
         *_coordinates(problem, certificate),
         *_adversaries(design),
         *_policy_graph(problem, certificate),
-        Section("Answers, and what they let an adversary guess", [*_maps(design)]),
+        Section("Answers, and what they let an adversary guess", [*_maps(design, stands_in)]),
         Section("Stated, and not proved", [*_stated(problem, origin)]),
         Section("Provenance", [Table([*_provenance(design.channel, certificate)])]),
         Section("Verify and sample", [*_commands(problem)]),
@@ -200,7 +200,7 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterator[Sectio
     yield Section("Policy graph", parts)
 
 
-def _maps(design: Design) -> Iterator[Picture | Markup]:
+def _maps(design: Design, stands_in: bool) -> Iterator[Picture | Markup]:
     problem, matrix = design.problem, design.channel.matrix
     prior, secrets, observables = problem.prior, problem.secrets, problem.observables
     likely, measured = figures.most_likely(prior).tolist(), attack_measure(problem)
@@ -210,8 +210,13 @@ def _maps(design: Design) -> Iterator[Picture | Markup]:
         "answers", "Answers for the most likely secrets", said, figures.answers(design),
         members_table("Answer", observables, dict(zip(heads, matrix[likely], strict=True)), percent),
     )  # fmt: skip
+    said = "The probability of each secret."
+    if stands_in:
+        said = (
+            "A uniform prior replaces the private one. The errors and beliefs below are also under the uniform prior."
+        )
     yield Picture(
-        "prior", "Prior", "The probability of each secret.", figures.prior(design),
+        "prior", "Prior", said, figures.prior(design),
         members_table("Secret", secrets, {"Prior": prior}, percent),
     )  # fmt: skip
     errors = figures.expected_errors(design)

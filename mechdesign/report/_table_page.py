@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 _NAMED, _BARS, _POINTS, _PAIRS = 30, 150, 2000, 6
 # Largest number of values between which steps are drawn; with more values, steps would be invisible.
 _STEPS = 400
+_FILES = (
+    "answers.csv has all answers, release.json all other facts in exact numbers. This page was computed from the "
+    "released answers alone, and contains nothing else of the data."
+)
 
 
 @report_style()
@@ -64,7 +68,7 @@ def html(publication: Published) -> str:
         Section("How exact the answers are", [Prose(exact)]),
         Section("What is protected", [Table(rows), Prose(definition)]),
         Section("What this does not promise", [Prose(list(limit_table(release)), "list")]),
-        Section("Files", [Prose(["answers.csv has all answers, release.json all other facts in exact numbers."])]),
+        Section("Files", [Prose([_FILES])]),
     ]  # fmt: skip
     title = publication.title if publication.title.strip() else described.what.capitalize()
     return page(title, judge_table(release), sections)

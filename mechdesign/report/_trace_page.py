@@ -53,10 +53,12 @@ def html(found: ReleasedTrace) -> str:
     if math.isfinite(together.bound):
         nats = text_up(as_decimal(together.bound), 6)
         bound = f"a factor of at most {write_odds(together.bound)} ({nats} nats)"
+    each_step = [release.stage.epsilon for release in found.releases]
     rows = [
         ("Steps", str(together.releases) + ("" if found.finished else ", then the run was stopped")),
         ("States", str(found.domain.size)),
         ("Mechanism", _MECHANISMS.get(found.mechanism, found.mechanism)),
+        ("ε of a step", " to ".join(exact_text(each) for each in dict.fromkeys((min(each_step), max(each_step))))),
         ("ε of all steps together", exact_text(together.epsilon)),
         ("Edges that the policy graphs of all steps share", str(together.graph.number_of_edges())),
         ("Maximal change of the odds between any two possible trajectories", bound),

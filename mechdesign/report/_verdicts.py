@@ -19,6 +19,7 @@ from mechdesign.model._disclosure import describe_cells, list_secrets
 from mechdesign.model._origin import STANDS_IN
 from mechdesign.model._problem import cost_measure
 from mechdesign.model._words import Measure, format_bound, power, recognise_measure, short
+from mechdesign.report._statements import count_bounded_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -284,12 +285,16 @@ _LOCAL = (
 def limit_design(problem: Problem, certificate: Certificate) -> Iterator[str]:
     """Yield sentences on the limits of the promises of a design."""
     if problem.pair_bounds or problem.point_bounds:
-        points = "any two points between the anchors" if problem.point_bounds else "the bounded pairs of secrets"
-        yield f"The unit of privacy is the secret behind one answer, for {points}."
+        pairs = [f"{count} of secrets" for count in dict.fromkeys(count_bounded_pairs(problem)) if count]
+        which = "any two points between the anchors" if problem.point_bounds else " and ".join(pairs)
+        yield f"The unit of privacy is the secret behind one answer, for {which}."
         yield _LOCAL
     else:
         yield "There is no unit of privacy: no pair of secrets has a bound, so this is not differential privacy."
-    yield "One answer only. The ε of k independent answers for the same secret is up to k times as large."
+    yield (
+        "One answer only. The ε of k independent answers for the same secret is up to k times as large, and answers "
+        "about correlated secrets reveal more."
+    )
     exponents = [bound.exponents for bound in problem.pair_bounds.values() if len(bound)]
     if exponents:
         most = max(float(each.max()) for each in exponents)
