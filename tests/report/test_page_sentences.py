@@ -166,6 +166,7 @@ def test_the_page_of_leakage_says_what_the_adversary_knows() -> None:
         "The adversary knows Pr(state before | state now), a matrix of 2 states; 1 of its rows are unknown",
         "The adversary does not know Pr(next state | state now).",
         *limit_leakage(),
+        "Nothing about correlations between people.",
     ):
         assert words in text.replace("0.6 nats", "0.6001 nats"), words
 
@@ -203,9 +204,13 @@ def test_the_page_of_a_design_warns_where_it_must() -> None:
         ("replaced", kept, flat, {"prior": STANDS_IN}, [cheap, "A uniform prior replaces the private one."], [unknown]),
     ):
         problem = md.Problem(PRIOR, KM, [requirement], secrets=TOWN)
-        text = text_of(_design_page.html(design(problem, matrix, **origin)))
+        page = _design_page.html(design(problem, matrix, **origin))
+        text = text_of(page)
         assert [words for words in says if words not in text] == [], name
         assert [words for words in hides if words in text] == [], name
+        # Warnings stand above all sections.
+        warnings = {unknown, COUNTED, "knows the secret for certain"} & set(says)
+        assert all(words in page.partition("</header>")[0] for words in warnings), name
 
 
 def test_notes_on_private_data_say_where_the_counts_are() -> None:
@@ -220,3 +225,22 @@ def test_notes_on_private_data_say_where_the_counts_are() -> None:
         ),
     ):
         assert private(problem, Origin(specification=specification, prior="counts")) == says, specification
+
+
+def test_numbers_on_the_page_of_a_design() -> None:
+    found = design(md.Problem(PRIOR, KM, [md.MetricPrivacy(1, KM)], secrets=TOWN), np.exp(-KM / 2))
+    found = replace(found, certificate=replace(found.certificate, lower_bound=0.123456789))
+    page = _design_page.html(found)
+    [(_, cells)] = re.findall(r'<th scope="row">(Lower bound of the expected cost)</th><td>(.*?) km</td>', page)
+    assert Fraction(cells) <= Fraction(found.certificate.lower_bound)
+    [errors] = [each for each in _design_page._maps(found, False) if getattr(each, "name", "") == "error"]
+    wrong = attack.optimal(found.channel, PRIOR, KM).per_secret
+    assert [float(row[1]) for row in errors.numbers.rows] == pytest.approx(wrong, rel=1e-2)
+    cost = KM.copy()
+    cost[0, 5] = np.inf
+    matrix = np.full((6, 6), 0.2)
+    matrix[:, 5] = 0
+    some = design(md.Problem(PRIOR, cost, [md.MetricPrivacy(1, KM)], secrets=TOWN), matrix)
+    permits = "Each secret permits only 5 of 6 answers"
+    assert permits in text_of(_design_page.html(some))
+    assert "permits only" not in text_of(page)
