@@ -88,7 +88,7 @@ def test_json_has_the_facts_of_the_tables_and_the_page_lists_them() -> None:
     for line in COMMANDS:
         shown = run(*line.split())
         # No file is replaced.
-        for name in ("c.js", "leakage.csv", "out.csv", "visits.toml"):
+        for name in ("c.js", "leakage.csv", "leakage.html", "out.csv", "visits.toml"):
             Path(name).unlink(missing_ok=True)
         printed = run(*line.split(), "--json")
         assert shown.exit_code == printed.exit_code, (line, shown.output, printed.output)
