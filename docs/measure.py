@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 import mechdesign as md
-from mechdesign.measures._baselines import baselines
+from mechdesign.measures._baselines import ON_CELLS, TUNED, baselines
 from mechdesign.runs._families import FAMILIES, Family
 
 DOCS = Path(__file__).parent
@@ -193,16 +193,17 @@ def same_epsilon() -> Table:
     epsilon = 1.0
     asked = town(epsilon)
     made = md.design(asked)
+    found = {item.name: item for item in baselines(asked)}
+    tuned = f"{TUNED}, λ = {found[TUNED].rate:.2f}"
     names = {
-        "planar Laplace, truncated": "planar Laplace, moved to the nearest cell",
+        ON_CELLS: ON_CELLS,
         "planar Laplace, remapped": "planar Laplace, each output replaced by the best answer",
-        "exponential mechanism": "exponential mechanism",
-        "exponential mechanism, remapped": "exponential mechanism, each output replaced by the best answer",
+        TUNED: tuned,
+        f"{TUNED}, remapped": f"{tuned}, each output replaced by the best answer",
         "no information: always the same answer": "always the same answer",
     }
     # The mean length of planar Laplace noise is 2/ε; its outputs are points of the plane.
     errors = {"planar Laplace, any point of the plane": 2 / epsilon}
-    found = {item.name: item for item in baselines(asked)}
     errors |= {label: found[name].cost for name, label in names.items()}
     least = made.certificate.cost
     values = {"optimal": least, "optimal, gap": made.certificate.relative_gap} | errors

@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import mechdesign as md
-from mechdesign.graphs._constraints import excluded
+from mechdesign.graphs._builders import excluded
 from mechdesign.report._graph_figures import GraphMarks, draw_graph, draw_hull
 from mechdesign.report._maps import draw_panels, height_of_panels
 from mechdesign.report._style import WIDTH, drawn, new_figure, put_legend, report_style
@@ -176,9 +176,7 @@ def databases() -> Figure:
         release = md.tables.Cumulative().release(policy=policy, counts=counts, epsilon=0.1, rng=3)
         share = release.records
         panel.fill_between(range(100), release.low / share, release.high / share, step="post", alpha=0.22, linewidth=0)
-        panel.plot(
-            release.answers / share, drawstyle="steps-post", linewidth=1.4, label="released, with 95 % intervals"
-        )
+        panel.plot(release.answers / share, drawstyle="steps-post", linewidth=1.4, label="released, with 95% intervals")
         panel.plot(np.cumsum(counts) / share, ":", color="#1b1f24", linewidth=1.2, label="true")
         panel.set_title(name, loc="left", fontsize=9)
         panel.set_xlabel("age")
@@ -217,17 +215,10 @@ def week() -> Figure:
 
 
 def sweep() -> Figure:
-    """Show the costs of a sweep over ε, for the expected and for the worst cost."""
-    asked = md.sweep.parse("""
-domain.grid = { columns = 8, rows = 6, width = 8.0, height = 6.0, unit = "km" }
-prior.simulated = { people = 10_000, background = 0.1, centres = [
-    { x = 3.0, y = 3.0, spread = 1.2, weight = 3 },
-    { x = 6.5, y = 4.5, spread = 0.8, weight = 1 },
-] }
-cost.distance = "euclidean"
-privacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]
-sweep = { "privacy.0.epsilon" = [0.3, 0.5, 0.7, 1, 1.5, 2], "cost.objective" = ["expected", "worst"] }
-""")
+    """Show the costs of the sweep of its page."""
+    page = (FOLDER.parent / "howto/sweep.md").read_text(encoding="utf-8")
+    [text] = re.findall(r":caption: sweep\.toml\n\n(.*?)^```", page, flags=re.M | re.S)
+    asked = md.sweep.parse(text)
     with tempfile.TemporaryDirectory() as folder:
         return costs_figure(asked, md.sweep.run(asked, folder, jobs=1))
 

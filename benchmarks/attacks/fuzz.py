@@ -36,8 +36,7 @@ import scipy.sparse as sparse
 import mechdesign as md
 from mechdesign.certify import _archive as archive
 from mechdesign.certify import _bundle as bundle
-from mechdesign.data.budgets import read_budgets
-from mechdesign.data.matrices import read_matrix
+from mechdesign.data.matrices import read_budgets, read_matrix
 from mechdesign.data.movement import read_checkins, read_plt
 from mechdesign.data.trajectories import to_grid
 from mechdesign.leakage.accounting import Ledger

@@ -89,8 +89,8 @@ ROOMS = {
     "rounding": Room(("mechdesign/synthesis/_rounding.py",), ("tests/synthesis/test_rounding*.py",)),
     "sensitivity": Room(("mechdesign/tables/_sensitivity/*.py",), ("tests/tables",)),
     "leakage": Room(("mechdesign/leakage/*.py",), ("tests/leakage",)),
-    "sampling": Room(("mechdesign/mechanisms/_sampling.py", "mechdesign/mechanisms/_knorm.py"), ("tests/mechanisms",)),
-    "graphs": Room(("mechdesign/graphs/*.py", "mechdesign/graphs/_geometry/*.py"), ("tests/graphs",)),
+    "sampling": Room(("mechdesign/mechanisms/_discrete.py", "mechdesign/mechanisms/_knorm.py"), ("tests/mechanisms",)),
+    "graphs": Room(("mechdesign/graphs/*.py",), ("tests/graphs",)),
     "composition": Room(("mechdesign/traces/_composition.py",), ("tests/traces",)),
 }
 # These tests run other processes, which do not contain the mutant.

@@ -44,7 +44,7 @@ import mechdesign as md
 from mechdesign.certify import _archive, second_verifier
 from mechdesign.certify._stated import Stated
 from mechdesign.certify._verify import examine
-from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._kinds import ClaimedPrivacy
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

@@ -35,7 +35,7 @@ import numpy as np
 
 import mechdesign as md
 from mechdesign.leakage import LossFunction, cao2019, loss_by_programs
-from mechdesign.leakage._row_pair import fractional
+from mechdesign.leakage._loss_by_programs import fractional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mechdesign as md
-from mechdesign.graphs._constraints import components
+from mechdesign.graphs._builders import components
 from mechdesign.measures import _utility as metrics
 from papers.experiments import Experiment, Row
 from papers.traces import LOCATION_DATA, SAMPLED, means, measure, scene_of

@@ -45,7 +45,7 @@ from mechdesign.report._style import ACCENT, INK, new_figure, report_style
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness import Facts, apart, options, shape, show, side_by_side
-from mechdesign.graphs._constraints import components
+from mechdesign.graphs._builders import components
 from solvers.scenes import problem
 
 LOOKS = ((ACCENT, "-", "o"), ("#D55E00", "--", "^"))

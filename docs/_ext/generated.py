@@ -15,7 +15,10 @@ from sphinx.util.docutils import SphinxDirective
 
 def help_text(command: click.Command, name: str) -> str:
     """Return what ``--help`` prints."""
-    with click.Context(command, info_name=name, terminal_width=78, max_content_width=78) as context:
+    from mechdesign.cli import main
+
+    shown: dict[str, Any] = {"terminal_width": 78, "max_content_width": 78, **main.context_settings}
+    with click.Context(command, info_name=name, **shown) as context:
         return command.get_help(context)
 
 
@@ -131,7 +134,7 @@ class Grammar(SphinxDirective):
 
 def schemas() -> dict[str, Schema]:
     """Return the schema of specifications of channels, and of releases from tables."""
-    from mechdesign.specification._grammar import schema
+    from mechdesign.specification._document import schema
     from mechdesign.specification._table_specification import ReleaseDocument
 
     return {"specification": schema(), "release": schema(ReleaseDocument)}

@@ -324,11 +324,11 @@ class BracketWarning(MechdesignWarning):
 
 
 class BudgetWarning(MechdesignWarning):
-    """A budget is zero, or a leakage target is exceeded; the returned numbers are still correct."""
+    """Leakage adds up, a budget is zero, or a target is exceeded; the returned numbers are still correct."""
 
 
 class SpacingWarning(MechdesignWarning):
-    """Anchors are far apart for this ε; the result is correct, but a finer grid would cost less."""
+    """Anchors or cells are far apart for this ε; the result is correct, but a finer grid would be better."""
 
 
 class OutsideWarning(MechdesignWarning):

@@ -12,7 +12,8 @@ A bundle is a folder with these files:
   explicit claim also has a ``name``, and a ``part`` if it is not the first claim of its requirement. The file contains
   the certificate and the caller's metadata. ``certificate.json`` lists the SHA-256 of every other file and of every
   array. ``digest`` is the SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of all other fields.
-- ``channel.csv`` is optional: it contains the channel as a table of exact decimals, see `mechdesign.certify._table`.
+- ``channel.csv`` is optional: it contains the channel as a table of exact decimals, with labels in the first row and
+  column.
 - The caller may list further files, such as ``report.html``.
 
 Digests detect an interrupted export or an accidental change. Digests are not signatures: only the recomputation in
@@ -22,12 +23,14 @@ of this one file, by any tool, says who made the bundle.
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -51,6 +54,35 @@ from mechdesign.certify._exact import as_decimal, exact, exact_text
 from mechdesign.certify._memory import reading, require_room
 from mechdesign.certify._stated import ARRAYS, FORMS, Stated
 from mechdesign.certify._texts import require_plain_texts, unique_keys
+
+
+def exact_lines(
+    numerators: Integers, exponent: int, secrets: Sequence[str], observables: Sequence[str]
+) -> Iterator[str]:
+    """Yield the table of a channel line by line, with unchanged labels and N / 2**exponent as exact decimals."""
+    # N / 2**k = N · 5**k / 10**k.
+    one, fives = 1 << exponent, 5**exponent
+
+    def decimal(numerator: int) -> str:
+        if numerator in (0, one):
+            return str(numerator // one)
+        return f"0.{numerator * fives:0{exponent}d}".rstrip("0")
+
+    return lines((map(decimal, row.tolist()) for row in numerators), secrets, observables)
+
+
+def lines(rows: Iterable[Iterable[str]], secrets: Sequence[str], observables: Sequence[str]) -> Iterator[str]:
+    """Yield a table line by line, with one row of entries for each of the `secrets`; labels are not changed."""
+    yield _line(["secret", *observables])
+    for label, row in zip(secrets, rows, strict=True):
+        yield _line([label, *row])
+
+
+def _line(cells: Sequence[str]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()
+
 
 CHANNEL = "channel.npz"
 DUAL = "dual.npz"

@@ -20,7 +20,7 @@ from mechdesign.certify._claims import Claim, Floor, PairBound
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._exact import as_decimal, exact_text, float_down, float_up, text_up
-from mechdesign.certify._revealed import revealed
+from mechdesign.certify._privacy import revealed
 from mechdesign.certify._stated import FORMS
 
 # The displayed symbol of each number.

@@ -3,6 +3,8 @@
 The claim p(o|s) <= g p(o|t) is decided as N[s,o]·B <= A·N[t,o] in integers. A/B is a lower bound on g, or g itself if g
 is rational. An accepted channel is private, without any tolerance.
 
+Secrets that an answer reveals with certainty are found here, too.
+
 **The filter.** Floats decide nearly all of these inequalities. Let h = A/B - 1 >= 0, D = N[s,o] - N[t,o] (exact in
 int64) and N = N[t,o]. The claim is D <= h·N. Let u = 2**-53, h' = fl(h), N' = fl(N), D' = fl(D) and c = fl(h'(1 - 8u)).
 Then fl(c·N') <= h·N (1 - 8u)(1 + u)⁴, and D <= D' / (1 - u) if D > 0. Since (1 - 8u)(1 + u)⁴ / (1 - u) < 1,
@@ -367,3 +369,23 @@ def _sentence(numerators: Integers, bound: PairBound, worst: tuple[float, int, i
     places = np.flatnonzero((bound.sources == source) & (bound.targets == target))
     factor = bound.sentence(int(places[bound.exponents[places].argmin()]))
     return f"p({observable} | {source}) exceeds {factor} · p({observable} | {target}) by a factor of 1 + {excess:.3g}"
+
+
+def revealed(numerators: Integers | Floats) -> tuple[int, ...]:
+    """Return the secrets s with an observable o such that N[s,o] > 0 and N[t,o] = 0 for all other t.
+
+    Such an observable o identifies the secret s under every prior. A single secret is always revealed.
+
+    Args:
+        numerators: N (n, m), or any numbers that are positive exactly where N is positive.
+
+    Returns:
+        The secrets, ascending.
+
+    >>> import numpy as np
+    >>> revealed(np.array([[3, 1, 0], [2, 1, 1]]))
+    (1,)
+    """
+    given = numerators > 0
+    alone = np.count_nonzero(given, axis=0) == 1
+    return tuple(np.flatnonzero(given[:, alone].any(axis=1)).tolist())

@@ -16,11 +16,10 @@ from pathlib import Path
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._errors import CertificateError
-from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, TABLE, Bundle, inspect
+from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, TABLE, Bundle, exact_lines, inspect
 from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._memory import proving, require_room
-from mechdesign.certify._table import exact_lines
 from mechdesign.certify._texts import to_cell
 
 

@@ -32,8 +32,7 @@ from mechdesign.base._errors import (
 from mechdesign.base._version import __version__
 from mechdesign.certify._texts import escape
 from mechdesign.cli._citation import CITATION
-from mechdesign.cli._console import STOPPED, say_error, say_warning
-from mechdesign.cli._process import divert, use_streams, watch_signals
+from mechdesign.cli._console import STOPPED, divert, say_error, say_warning, use_streams, watch_signals
 
 CLOSED, FAULT = 141, 70
 

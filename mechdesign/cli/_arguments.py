@@ -98,7 +98,7 @@ def read_specification(
 
 def input_files(specification: Path | None) -> dict[str, Path]:
     """Return the files that a command reads for a specification, by their names for messages."""
-    from mechdesign.specification._grammar import files
+    from mechdesign.specification._document import files
     from mechdesign.specification._read import read_text, tables_of
 
     if specification is None:

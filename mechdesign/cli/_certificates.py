@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def certificate_facts(problem: Problem, certificate: Certificate, origin: Origin | None = None) -> dict[str, object]:
     """Return the facts of a certificate: its requirements, costs, bound, and what answers reveal."""
-    from mechdesign.model._problem_words import claim_names
-    from mechdesign.report._proved import count_bounded_pairs
+    from mechdesign.model._problem import claim_names
+    from mechdesign.report._statements import count_bounded_pairs
     from mechdesign.report._verdicts import write_achieved
 
     bounded = count_bounded_pairs(problem)
@@ -42,7 +42,7 @@ def certificate_facts(problem: Problem, certificate: Certificate, origin: Origin
 
 def _costs(problem: Problem, certificate: Certificate, origin: Origin | None) -> dict[str, object]:
     """Return the costs of both objectives, first the minimised one, the lower bound and the gap."""
-    from mechdesign.model._problem_words import cost_measure
+    from mechdesign.model._problem import cost_measure
 
     measured = cost_measure(problem)
 

@@ -71,4 +71,44 @@ CITATION = f"""\
   year      = {{2014}},
   doi       = {{10.1145/2588555.2588581}}
 }}
+
+% Metric privacy for places, and planar Laplace noise.
+@inproceedings{{andres2013,
+  author    = {{Andrés, Miguel E. and Bordenabe, Nicolás E. and Chatzikokolakis, Konstantinos
+               and Palamidessi, Catuscia}},
+  title     = {{Geo-indistinguishability: Differential Privacy for Location-Based Systems}},
+  booktitle = {{ACM Conference on Computer and Communications Security (CCS)}},
+  year      = {{2013}},
+  doi       = {{10.1145/2508859.2516735}}
+}}
+
+% Optimal channels under metric privacy.
+@inproceedings{{bordenabe2014,
+  author    = {{Bordenabe, Nicolás E. and Chatzikokolakis, Konstantinos and Palamidessi, Catuscia}},
+  title     = {{Optimal Geo-Indistinguishable Mechanisms for Location Privacy}},
+  booktitle = {{ACM Conference on Computer and Communications Security (CCS)}},
+  year      = {{2014}},
+  doi       = {{10.1145/2660267.2660345}}
+}}
+
+% The remap of noise to the best answers.
+@article{{chatzikokolakis2017,
+  author  = {{Chatzikokolakis, Konstantinos and ElSalamouny, Ehab and Palamidessi, Catuscia}},
+  title   = {{Efficient Utility Improvement for Location Privacy}},
+  journal = {{Proceedings on Privacy Enhancing Technologies}},
+  volume  = {{2017}},
+  number  = {{4}},
+  pages   = {{308--328}},
+  year    = {{2017}},
+  doi     = {{10.1515/popets-2017-0051}}
+}}
+
+% The exponential mechanism.
+@inproceedings{{mcsherry2007,
+  author    = {{McSherry, Frank and Talwar, Kunal}},
+  title     = {{Mechanism Design via Differential Privacy}},
+  booktitle = {{IEEE Symposium on Foundations of Computer Science (FOCS)}},
+  year      = {{2007}},
+  doi       = {{10.1109/FOCS.2007.66}}
+}}
 """

@@ -12,8 +12,7 @@ from mechdesign.cli._console import at_least, at_most, number
 from mechdesign.cli._found import Found, Shown
 from mechdesign.measures import attack
 from mechdesign.model._domain import Domain
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import attack_measure, claim_names, claimants, cost_measure
+from mechdesign.model._problem import Problem, attack_measure, claim_names, claimants, cost_measure
 from mechdesign.model._words import power
 from mechdesign.report._verdicts import write_achieved
 from mechdesign.synthesis._result import Design

@@ -15,7 +15,7 @@ from mechdesign.cli._found import Found, Shown, command
 from mechdesign.cli._places import read_weights
 from mechdesign.measures import attack as games
 from mechdesign.measures.attack import Attack
-from mechdesign.model._problem_words import attack_measure
+from mechdesign.model._problem import attack_measure
 from mechdesign.solve._contract import Options
 from mechdesign.synthesis._folders import require_design
 from mechdesign.synthesis._result import Design

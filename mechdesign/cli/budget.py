@@ -11,8 +11,7 @@ from mechdesign.cli._arguments import naming_options
 from mechdesign.cli._console import at_least, progress, say_note
 from mechdesign.cli._correlations import correlation_files, correlation_options, losses
 from mechdesign.cli._found import Found, Shown, command
-from mechdesign.data.budgets import write_budgets
-from mechdesign.data.matrices import Declared
+from mechdesign.data.matrices import Declared, write_budgets
 from mechdesign.synthesis._folders import check_output
 
 _UNCORRELATED = (
@@ -40,6 +39,8 @@ def budget(
     target: Path | None,
 ) -> Found:
     """Find budgets under which no release ever leaks more than α, given the correlation of successive data.
+
+    The ε of a release must bound every pair of states, and not be per unit of a distance.
 
     All releases have the same ε (Algorithm 7 of Cao et al. 2019). With --steps, the first and the last release have
     larger budgets than the others (Algorithm 8). A missing matrix is one that the adversary does not know. Releases are
@@ -69,7 +70,7 @@ def budget(
         raise InputError("--alpha", "leaves no budget for releases without an end", value=alpha, remedy=remedy)
     if target is not None:
         write_budgets(target, budgets)
-    said = f"With these budgets no release leaks more than α = {alpha:g}."
+    said = f"With these budgets no release leaks more than α = {alpha:g}, if ε bounds every pair of states."
     if steps is not None and 0 in budgets:
         said += " Releases with ε = 0 must not take place: nothing is left for them."
     return Found(said, {"alpha": alpha, "constant" if steps is None else "budgets": found})

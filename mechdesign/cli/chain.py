@@ -11,7 +11,7 @@ import click
 from mechdesign.cli._arguments import input_files, naming_options, read_specification
 from mechdesign.cli._console import say_note
 from mechdesign.cli._found import Found, command
-from mechdesign.model._open_chain import ENDS
+from mechdesign.model._markov import ENDS
 from mechdesign.synthesis._folders import check_folder, check_no_input_in
 
 _FILE = click.Path(path_type=Path)
@@ -56,8 +56,7 @@ def chain(
     from mechdesign.base._atomic import make_folder, replacing, write_file
     from mechdesign.base._files import note_readers
     from mechdesign.specification import _table_specification as table_specification
-    from mechdesign.specification._chain_files import chain_files
-    from mechdesign.specification._table_chains import DOMAIN, table_chain_files
+    from mechdesign.specification._chain_files import DOMAIN, chain_files, table_chain_files
 
     names = ("forward.csv", "backward.csv", "states.csv", DOMAIN)
     if tables and (every, gap, ends) != (None, None, None):
@@ -81,9 +80,10 @@ def chain(
             write_file(folder / name, [content], private=True)
     for note in notes:
         say_note(note)
+    released = "releases whose ε bounds every pair of states"
     shown = f"--chain {shlex.quote(str(folder))}"
     following = [
-        f"mechdesign leakage {shown} --epsilon 0.1 --steps 10    # the leakage of releases of these data",
+        f"mechdesign leakage {shown} --epsilon 0.1 --steps 10    # the leakage of {released}",
         f"mechdesign budget --alpha 1 --steps 10 {shown}    # the ε with which none leaks more than 1",
     ]
     if tables:

@@ -94,8 +94,8 @@ def _without_prior(folder: Path, target: Path | None, more: bool) -> Found:
     """Write a folder like `folder`, but without its prior."""
     # Imported late, since formats do not need it.
     from mechdesign.model._origin import STANDS_IN
-    from mechdesign.report._private import STEPS, tells_steps
     from mechdesign.report._saving import save
+    from mechdesign.report._statements import STEPS, tells_steps
 
     if more:
         raise click.UsageError("--without-prior writes a folder, and cannot be combined with --format or --classic")
@@ -130,7 +130,7 @@ def _say_private(design: Design, form: Format) -> None:
     """Show a note if a file contains a prior that was, or may have been, counted in data."""
     if form.name not in _WITH_PRIOR:
         return
-    from mechdesign.report._private import holds_counts
+    from mechdesign.report._statements import holds_counts
 
     if holds_counts(design.problem, design.origin):
         say_note(f"{form.name} contains the prior: if the prior was counted in data, the file is private")

@@ -25,7 +25,7 @@ def info(schema: bool) -> Found:
     Example: mechdesign info --schema > schema.json
     """
     if schema:
-        from mechdesign.specification._grammar import schema as grammar
+        from mechdesign.specification._document import schema as grammar
 
         return Found(facts=grammar()) if wants_json() else Found(text=json.dumps(grammar(), indent=2) + "\n")
     versions = {"mechdesign": __version__, "Python": platform.python_version()}

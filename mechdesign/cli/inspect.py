@@ -11,14 +11,14 @@ import click
 import numpy as np
 
 from mechdesign.certify._exact import exact_text
-from mechdesign.certify._revealed import revealed
+from mechdesign.certify._privacy import revealed
 from mechdesign.cli._certificates import certificate_facts
 from mechdesign.cli._console import progress, say_private_folders
 from mechdesign.cli._found import Found, Shown, command
 from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._origin import STANDS_IN
 from mechdesign.model._words import percent, short
-from mechdesign.report._private import private
+from mechdesign.report._statements import private
 from mechdesign.report._verdicts import judge_design, judge_table
 from mechdesign.synthesis._folders import require_design
 from mechdesign.synthesis._result import Design

@@ -14,15 +14,16 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import as_integer
+from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._files import write_output
+from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal, float_up
 from mechdesign.certify._texts import csv_text
 from mechdesign.cli._arguments import example_for, example_option, naming_options
 from mechdesign.cli._console import at_most, progress
 from mechdesign.cli._correlations import correlation_files, correlation_options, losses
 from mechdesign.cli._found import Found, Shown, command
-from mechdesign.data.budgets import read_budgets
-from mechdesign.data.matrices import Declared
+from mechdesign.data.matrices import Declared, read_budgets
 from mechdesign.specification.examples import on_disk
 from mechdesign.synthesis._folders import check_output
 
@@ -66,7 +67,7 @@ def leakage(
 ) -> Found:
     """Show the leakage of repeated releases of correlated data, in nats.
 
-    With SPEC.toml each release meets its requirements, which bound pairs of secrets. Shown are the largest bounds of
+    ε must bound every pair of states, and not be per unit of a distance. With SPEC.toml each release meets its requirements, which bound pairs of secrets. Shown are the largest bounds of
     neighbours, per unit of distance, and of all pairs, after 1, 2, 5, … releases and after any number.
 
     A matrix is a CSV of numbers, a .npy file or a sparse .npz file of SciPy, with a row for each current state. A row
@@ -97,6 +98,7 @@ def leakage(
         return leakage_of_pairs(specification, chain, files, (header, index), steps, (target, page))
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.leakage import _recursion as recursion
+    from mechdesign.leakage._budgets import describe_identity
     from mechdesign.report._verdicts import judge_leakage
 
     with progress("computing losses"), naming_options({"width": "--window", r"epsilons\[.*": "--epsilon"}):
@@ -104,6 +106,8 @@ def leakage(
             header = index = True
         with nullcontext() if example is None else on_disk(example_for(example, "leakage").file) as matrix:
             before, after = losses(files if matrix is None else files | {"backward": matrix}, header, index)
+        if reason := describe_identity([before], [after]):
+            warn(reason, BudgetWarning)
         columns = {
             "epsilon": budgets,
             "backward": recursion.backward(budgets, before),

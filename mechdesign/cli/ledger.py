@@ -116,7 +116,7 @@ def series(
     if folder is None and None in (backward, forward):
         raise click.UsageError("give --chain DIR, or both --backward and --forward, each a file or none")
     from mechdesign.leakage.accounting import Ledger
-    from mechdesign.specification._table_chains import domain_of
+    from mechdesign.specification._chain_files import domain_of
 
     files = correlation_files(folder, backward, forward)
     matrices = {name: None if file == Path("none") else file for name, file in files.items()}
@@ -183,7 +183,7 @@ def _plan(steps: int | None, kind: str | None, budgets: Path | None) -> object:
     if budgets is not None:
         if steps is not None or kind is not None:
             raise click.UsageError("give either --budgets, or --steps and --plan")
-        from mechdesign.data.budgets import read_budgets
+        from mechdesign.data.matrices import read_budgets
 
         return read_budgets(budgets).tolist()
     if (kind == "constant") == (steps is not None) and (kind or steps):

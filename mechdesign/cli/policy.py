@@ -15,7 +15,7 @@ from mechdesign.cli._found import Found, Shown, command
 from mechdesign.synthesis._folders import check_folder
 
 if TYPE_CHECKING:
-    from mechdesign.graphs._geometry._hull import SensitivityHull
+    from mechdesign.graphs._hull import SensitivityHull
     from mechdesign.graphs._overview import Overview, PlaceOverview
     from mechdesign.model._domain import Domain
 
@@ -49,7 +49,7 @@ def policy(specification: Path | None, example: str | None, directory: Path | No
     for note in given.notes:
         say_note(note)
     # Imported late, so that wrong input is rejected immediately.
-    from mechdesign.report._private import STEPS, tells_steps
+    from mechdesign.report._statements import STEPS, tells_steps
 
     if tells_steps(given.origin):
         say_note(STEPS)

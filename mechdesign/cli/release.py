@@ -111,7 +111,7 @@ def release(
         if trace is None:
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late, so that wrong usage is rejected immediately.
-        from mechdesign.leakage._promises import OUTSIDE
+        from mechdesign.leakage._plans import OUTSIDE
         from mechdesign.leakage.accounting import Ledger
         from mechdesign.specification._traces import require_steps
 

@@ -47,7 +47,7 @@ def verify(folder: Path) -> Found:
 def _found(folder: Path, found: Bundle, verified: Verified) -> Found:
     # Names and units need more modules than the proof.
     from mechdesign.cli._certificates import certificate_facts
-    from mechdesign.report._proved import describe_proof, describe_revealed, list_unproved
+    from mechdesign.report._statements import describe_proof, describe_revealed, list_unproved
     from mechdesign.report._verdicts import judge_design
     from mechdesign.synthesis._bundle import restore_problem
 

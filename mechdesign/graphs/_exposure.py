@@ -27,9 +27,8 @@ from scipy.spatial import cKDTree
 from mechdesign.base._arrays import Floats, Integers, as_indices
 from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.graphs._builders import edge_array
-from mechdesign.graphs._constraints import as_node, components, isolated, membership
-from mechdesign.graphs._geometry._hull import TOLERANCE, SensitivityHull, as_points, hull_of, upright
+from mechdesign.graphs._builders import as_node, components, edge_array, isolated, membership
+from mechdesign.graphs._hull import TOLERANCE, SensitivityHull, as_points, hull_of, upright
 from mechdesign.model._domain import Domain
 from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number, positive

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._names import named
-from mechdesign.graphs._builders import edge_array
-from mechdesign.graphs._constraints import components, constrain, disconnected, excluded, isolated
+from mechdesign.graphs._builders import components, constrain, disconnected, edge_array, excluded, isolated
 from mechdesign.graphs._exposure import degree_of_protection, exposed, hull_between
-from mechdesign.graphs._geometry._hull import SensitivityHull, as_points
+from mechdesign.graphs._hull import SensitivityHull, as_points
 from mechdesign.graphs._repairs import Method, Repair, repair
 from mechdesign.model._domain import Domain
 from mechdesign.model._graph_nodes import check_graph

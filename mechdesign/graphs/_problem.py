@@ -22,8 +22,7 @@ from mechdesign.graphs._builders import union
 from mechdesign.graphs._exposure import protected_pairs
 from mechdesign.graphs._repairs import repair
 from mechdesign.model import distances
-from mechdesign.model._claims import Claims
-from mechdesign.model._components import label_tied_secrets
+from mechdesign.model._claims import Claims, label_tied_secrets
 from mechdesign.model._domain import Domain
 from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._numbers import Number

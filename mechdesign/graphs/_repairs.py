@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import Flags, Floats, Integers, as_indices
 from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError
-from mechdesign.graphs._constraints import components, membership
+from mechdesign.graphs._builders import components, membership
 from mechdesign.graphs._exposure import hull_between, hulls_between
-from mechdesign.graphs._geometry._hull import TOLERANCE, SensitivityHull, as_points
+from mechdesign.graphs._hull import TOLERANCE, SensitivityHull, as_points
 from mechdesign.model._domain import Domain
 from mechdesign.model._graph_nodes import check_graph
 

@@ -1,6 +1,6 @@
-from mechdesign.data.budgets import write_budgets as write_budgets
+from mechdesign.data.matrices import write_budgets as write_budgets
+from mechdesign.model._markov import OpenChain as OpenChain
 from mechdesign.model._markov import smooth as smooth
-from mechdesign.model._open_chain import OpenChain as OpenChain
 
 from . import accounting as accounting
 from . import cao2019 as cao2019
@@ -16,6 +16,7 @@ from ._estimate import correlations_from_traces as correlations_from_traces
 from ._limits import PairLimits as PairLimits
 from ._limits import largest_scale as largest_scale
 from ._loss import LossFunction as LossFunction
+from ._loss_by_programs import fractional as fractional
 from ._loss_by_programs import loss_by_programs as loss_by_programs
 from ._pairs import pairs as pairs
 from ._recursion import User as User
@@ -26,4 +27,3 @@ from ._recursion import supremum as supremum
 from ._recursion import temporal as temporal
 from ._recursion import users as users
 from ._recursion import window as window
-from ._row_pair import fractional as fractional

@@ -180,11 +180,14 @@ def _outermost(alpha: float, middle: float, own: Step, other: Step) -> float:
 
 
 def _warn_of_zero(where: str, before: _Losses, after: _Losses) -> None:
+    reason = f"{describe_identity(before, after)}; give Candidates of matrices that may be true, or spend α/T at each"
+    warn(f"no positive budget is possible {where}: {reason} of T releases", BudgetWarning, stacklevel=3)
+
+
+def describe_identity(before: _Losses, after: _Losses) -> str:
+    """Return why leakage adds up without loss, or an empty text if it does not."""
     which = {name: losses for name, losses in (("backward", before), ("forward", after)) if _identity(losses)}
     losses = [loss for losses in which.values() for loss in losses if loss is not None and loss.identity]
     how = "may have, because rows are unknown," if any(len(loss.unknown) for loss in losses) else "have"
-    reason = (
-        f"two rows of the {' and the '.join(which)} matrix {how} disjoint supports, so that leakage adds up without "
-        "loss; give Candidates of matrices that may be true, or spend α/T at each of T releases"
-    )
-    warn(f"no positive budget is possible {where}: {reason}", BudgetWarning, stacklevel=3)
+    rows = f"two rows of the {' and the '.join(which)} matrix {how} disjoint supports"
+    return f"{rows}, so that leakage adds up without loss" if which else ""

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import Floats, Integers, as_floats, as_indices, read_only
 from mechdesign.base._check import as_integer, as_list, as_smoothing
 from mechdesign.base._errors import InputError
-from mechdesign.model._markov import MarkovChain, chain_of, reversed_rows
-from mechdesign.model._open_chain import Ends, OpenChain, as_ends
+from mechdesign.model._markov import Ends, MarkovChain, OpenChain, as_ends, chain_of, reversed_rows
 from mechdesign.model._prior import Prior
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from mechdesign.base._check import as_number, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import opened
 from mechdesign.certify._exact import exact, float_down, float_up
-from mechdesign.model._open_chain import CLOSED, ROW_OF_ZEROS
+from mechdesign.model._markov import CLOSED, ROW_OF_ZEROS
 
 _REMEDY = "rows are the state that is known, columns the state before or after it; normalise each row"
 

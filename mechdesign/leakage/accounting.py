@@ -30,7 +30,7 @@ from mechdesign.base._locks import (
     require_one_name,
 )
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.leakage._contents import Contents
+from mechdesign.leakage._contents import NUMBER, Contents, read_ledger, write_ledger
 from mechdesign.leakage._correlations import Correlation, functions_of_both
 from mechdesign.leakage._entries import (
     APART,
@@ -43,10 +43,8 @@ from mechdesign.leakage._entries import (
     totals,
 )
 from mechdesign.leakage._judgement import judge, with_remedy
-from mechdesign.leakage._ledger_file import NUMBER, read_ledger, write_ledger
 from mechdesign.leakage._partition import Partition
-from mechdesign.leakage._plans import make_plan
-from mechdesign.leakage._promises import assumptions, promises
+from mechdesign.leakage._plans import assumptions, make_plan, promises
 from mechdesign.leakage._series import Series, as_step, place_of
 from mechdesign.leakage._upwards import as_float
 

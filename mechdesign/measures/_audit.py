@@ -23,7 +23,7 @@ from mechdesign.base._values import cached_property
 from mechdesign.base._warnings import suppress_warnings
 from mechdesign.certify._claims import ExponentBound, PairBound
 from mechdesign.certify._exact import exact, float_down, float_up
-from mechdesign.certify._revealed import revealed
+from mechdesign.certify._privacy import revealed
 from mechdesign.graphs._builders import edge_array
 from mechdesign.measures import attack
 from mechdesign.measures._tight import LARGEST, Rows, Tight, Witness, exact_rows, rates, tight, unequal

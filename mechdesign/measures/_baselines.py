@@ -19,13 +19,14 @@ from mechdesign.measures import attack
 from mechdesign.mechanisms._finite import exponential_rows
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.model._channel import EXPONENT, Channel
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import attack_measure
+from mechdesign.model._problem import Problem, attack_measure
+from mechdesign.model._words import short
 from mechdesign.model.distances import euclidean
 
 NO_INFORMATION = "no information: always the same answer"
-
-ON_COORDINATES = "planar Laplace on the coordinates, nearest answer"
+TUNED = "tuned exponential mechanism"
+ON_CELLS = "planar Laplace, moved to the nearest answer"
+ON_COORDINATES = "planar Laplace on the coordinates, moved to the nearest answer"
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Baseline:
         error: The adversary's expected error, in the unit of `mechdesign.model._words.attack_measure`.
         tight: The least ε or factor of each pair bound, rounded up; None for large problems.
         note: A note on a requirement that the mechanism violates, or empty.
+        rate: λ of a tuned exponential mechanism; None for the others.
     """
 
     name: str
@@ -90,12 +92,31 @@ class Baseline:
     error: float
     tight: tuple[float, ...] | None
     note: str = ""
+    rate: float | None = None
 
 
 def baselines(problem: Problem) -> tuple[Baseline, ...]:
-    """Return the baselines for a problem."""
+    """Return the mechanisms beside which `figures.costs` and reports show a design, for the same secrets and answers.
+
+    These are planar Laplace noise, moved to the nearest answer (Andrés et al. 2013), the tuned exponential mechanism,
+    the remap of both to the best answers (Chatzikokolakis et al. 2017), and the best answer without information. The
+    tuned exponential mechanism is p(o|s) ∝ exp(−λ E(s, o)) with the largest λ that meets all pair bounds, where E is
+    the bound on the logarithm of the odds. Under metric privacy E = ε d; `mechanisms.Exponential` has λ = 1/2.
+
+    Args:
+        problem: The problem of a design.
+
+    Returns:
+        The mechanisms that exist for this problem.
+
+    >>> import mechdesign as md
+    >>> distance = md.distances.hamming(2)
+    >>> problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)])
+    >>> [(each.name, round(each.cost, 3), each.rate) for each in baselines(problem)][:2]
+    [('tuned exponential mechanism', 0.269, 1.0), ('tuned exponential mechanism, remapped', 0.269, 1.0)]
+    """
     error = attack_measure(problem).matrix
-    return tuple(_measure(name, problem, numerators, error) for name, numerators in _channels(problem))
+    return tuple(_measure(name, problem, numerators, error, rate) for name, numerators, rate in _channels(problem))
 
 
 def _continuous_rate(problem: Problem) -> float | None:
@@ -112,8 +133,12 @@ def reference_costs(problem: Problem, compared: Iterable[Baseline]) -> tuple[Ref
     truth = float(problem.prior @ least if problem.objective == "expected" else least.max())
     return (
         Reference("no privacy: the best answer for each secret", truth, meets=not len(problem.claims)),
-        *(Reference(item.name, item.cost, item.note, not item.note) for item in compared),
+        *(Reference(f"{item.name}{_write_rate(item)}", item.cost, item.note, not item.note) for item in compared),
     )
+
+
+def _write_rate(item: Baseline) -> str:
+    return "" if item.rate is None else f", λ = {short(item.rate)}"
 
 
 def tight_epsilons(problem: Problem, numerators: Integers) -> tuple[float, ...] | None:
@@ -137,8 +162,8 @@ def bounds(problem: Problem) -> tuple[int, ...]:
     return tuple(sorted(between_pairs | problem.point_bounds.keys()))
 
 
-def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
-    """Yield the names and numerators of the channels without forbidden answers."""
+def _channels(problem: Problem) -> Iterator[tuple[str, Integers, float | None]]:
+    """Yield the names, numerators and λ of the channels without forbidden answers."""
     bound = combine_bounds(problem)
     if bound is not None:
         places, sites = problem.secrets, problem.observables
@@ -148,13 +173,14 @@ def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
             planar = planar_laplace(rate, places.points, sites.points)
             masses = _whole(planar, np.ones(planar.shape, dtype=np.bool_))
             if _continuous_rate(problem) is None:
-                yield from _with_remap("planar Laplace", masses, problem, plain="planar Laplace, truncated")
+                yield from _with_remap("planar Laplace", masses, problem, plain=ON_CELLS)
             else:
                 yield from _with_remap(ON_COORDINATES, masses, problem, plain=ON_COORDINATES)
         itself = sites is places if places is not None else _answers_are_secrets(problem)
-        masses = _whole(exponential(bound), np.isfinite(bound))
+        tuned, rate_of_tuned = tuned_exponential(bound)
+        masses = _whole(tuned, np.isfinite(bound))
         same = itself and masses.shape == problem.cost.shape
-        yield from _with_remap("exponential mechanism", masses, problem, plain="exponential mechanism" if same else "")
+        yield from _with_remap(TUNED, masses, problem, TUNED if same else "", rate_of_tuned)
     of_all = np.isfinite(problem.cost).all(axis=0)
     if of_all.any():
         costs = problem.prior @ np.where(of_all, problem.cost, 0.0)
@@ -162,21 +188,23 @@ def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
             costs = np.where(of_all, problem.cost, 0.0).max(axis=0)
         constant = np.zeros(problem.cost.shape, dtype=np.int64)
         constant[:, np.where(of_all, costs, np.inf).argmin()] = 2**EXPONENT
-        yield NO_INFORMATION, constant
+        yield NO_INFORMATION, constant, None
 
 
-def _with_remap(name: str, masses: Integers, problem: Problem, plain: str) -> Iterator[tuple[str, Integers]]:
+def _with_remap(
+    name: str, masses: Integers, problem: Problem, plain: str, rate: float | None = None
+) -> Iterator[tuple[str, Integers, float | None]]:
     """Yield a channel under the name `plain` if this is not empty, and the channel with the outputs of `_remap`."""
     if plain and _is_permitted(problem, masses):
-        yield plain, masses
+        yield plain, masses, rate
     if problem.objective == "expected":
         remapped = _remap(problem, masses)
         if _is_permitted(problem, remapped):
-            yield f"{name}, remapped", remapped
+            yield f"{name}, remapped", remapped, rate
 
 
-def exponential(bound: Floats) -> Floats:
-    """Return p(o|s) ∝ exp(−λ E(s, o)) (n, n) with the largest λ that satisfies every bound of the metric E.
+def tuned_exponential(bound: Floats) -> tuple[Floats, float]:
+    """Return p(o|s) ∝ exp(−λ E(s, o)) (n, n), and the largest λ that satisfies every bound of the metric E.
 
     The largest ratio of the rows of s and t is exp(λ E(s, t)) Z(t)/Z(s), where Z(s) is the sum of the weights of row s.
     The bounds always hold for λ = 1/2, and never for λ > 1.
@@ -194,7 +222,7 @@ def exponential(bound: Floats) -> Floats:
     while high - low > 1e-12:
         middle = (low + high) / 2
         low, high = (middle, high) if keeps_bounds(middle) else (low, middle)
-    return exponential_rows(bound, low)
+    return exponential_rows(bound, low), low
 
 
 def _planar_rate(problem: Problem, bound: Floats) -> float | None:
@@ -237,7 +265,7 @@ def _whole(masses: Floats, filled: Flags) -> Integers:
     return numerators
 
 
-def _measure(name: str, problem: Problem, numerators: Integers, error: Floats) -> Baseline:
+def _measure(name: str, problem: Problem, numerators: Integers, error: Floats, tuned: float | None) -> Baseline:
     channel = Channel(numerators)
     matrix = channel.matrix
     costs = (matrix * np.where(matrix > 0, problem.cost, 0.0)).sum(axis=1)
@@ -247,7 +275,7 @@ def _measure(name: str, problem: Problem, numerators: Integers, error: Floats) -
     # Noise on the coordinates is not dithered: its ε is that of the noise.
     rate = _continuous_rate(problem) if name.startswith(ON_COORDINATES) else None
     tight = tight_epsilons(problem, numerators) if rate is None else (rate,) * len(bounds(problem))
-    return Baseline(name, channel, cost, float(erred), tight, note)
+    return Baseline(name, channel, cost, float(erred), tight, note, tuned)
 
 
 def _is_permitted(problem: Problem, numerators: Integers) -> bool:

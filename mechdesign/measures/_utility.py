@@ -25,7 +25,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._names import Labels as Names
 from mechdesign.base._names import Named, labels_of, named, opened, order_of, unless_numbers
 from mechdesign.graphs._builders import as_grid
-from mechdesign.graphs._geometry._hull import as_points
+from mechdesign.graphs._hull import as_points
 from mechdesign.measures.attack import rows_of
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain, Grid

@@ -226,7 +226,9 @@ class Exponential(FiniteMechanism):
     """The exponential mechanism, p(o|s) ∝ exp(−ε d(s, o) / 2) (McSherry and Talwar 2007).
 
     The mechanism guarantees p(o|s) <= exp(ε d(s, s')) p(o|s') for a metric d, because the numerator and the normalising
-    sum each change by a factor of at most exp(ε d / 2).
+    sum each change by a factor of at most exp(ε d / 2). This is often more private than ε. Reports and figures show the
+    tuned exponential mechanism instead, with the largest factor λ in exp(−λ ε d) that keeps ε;
+    `mechdesign.measures.baselines` returns it.
 
     Args:
         epsilon: ε > 0, in nats per unit of distance.

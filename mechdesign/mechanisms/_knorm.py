@@ -21,10 +21,9 @@ from mechdesign.base._check import as_generator, as_integer, require_name
 from mechdesign.base._errors import InputError
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.graphs._builders import edge_array
-from mechdesign.graphs._constraints import components, membership
+from mechdesign.graphs._builders import components, edge_array, membership
 from mechdesign.graphs._exposure import component_hulls, degree_of_protection, hull_level, sensitivity_hull
-from mechdesign.graphs._geometry._hull import SensitivityHull, as_points, as_vectors, check_distinct
+from mechdesign.graphs._hull import SensitivityHull, as_points, as_vectors, check_distinct
 from mechdesign.mechanisms._masses import cell_masses, certify_numerators
 from mechdesign.mechanisms._mechanism import Mechanism, Within
 from mechdesign.model._channel import Channel

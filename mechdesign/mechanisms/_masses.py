@@ -17,7 +17,7 @@ from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._errors import CertificateError, InputError
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._privacy import check
-from mechdesign.graphs._geometry._cells import (
+from mechdesign.graphs._cells import (
     PlaneDiagram,
     Rectangles,
     all_pairs,
@@ -29,9 +29,9 @@ from mechdesign.graphs._geometry._cells import (
     quadrants,
     rectangles,
 )
-from mechdesign.graphs._geometry._hull import SensitivityHull
+from mechdesign.graphs._hull import SensitivityHull
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._components import label_components
+from mechdesign.model._claims import label_components
 
 _LEAST_GAP = 2.0**-42
 _TRIES = 5

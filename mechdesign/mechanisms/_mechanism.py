@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Integers
-from mechdesign.graphs._constraints import as_node
+from mechdesign.graphs._builders import as_node
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 

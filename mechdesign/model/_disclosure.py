@@ -1,4 +1,4 @@
-"""Secrets that answers may reveal: secrets with a unique answer, and secrets without an effective bound on a pair."""
+"""Secrets that answers may reveal: with a unique answer, without an effective bound, or in a cell far from others."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from mechdesign.base._arrays import Integers
+from mechdesign.certify._exact import exact
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._continuous import describe_spacing
+from mechdesign.model._requirements._metric import MetricPrivacy
+from mechdesign.model._words import HAMMING_DISTANCE, Words
 
 # Logarithm of 2^62. Probabilities are multiples of 2^-62, so a bound p(o|s) <= g p(o|t) with g >= 2^62 only implies
 # p(o|s) = 0 where p(o|t) = 0. The margin covers the downward rounding of claimed logarithms.
@@ -86,6 +90,32 @@ def describe_disclosure(problem: Problem, revealed: Sequence[int]) -> tuple[str,
             "almost for certain. Check the unit of ε."
         )
     return tuple(said)
+
+
+def describe_cells(problem: Problem) -> str:
+    """Return sentences on the cells of a grid if they are too far apart for metric privacy, or an empty text."""
+    domain, words = problem.secrets, Words(problem.secrets)
+    if domain is None or (domain.cells is None and domain.within is None):
+        return ""
+    for each in problem.requirements:
+        if not isinstance(each, MetricPrivacy):
+            continue
+        step = float(each.distance[each.distance > 0].min(initial=math.inf))
+        exponent = float(each.epsilon) * step
+        if exponent == math.inf:
+            continue
+        effect = (
+            f"The odds between two of them may change by a factor of {words.factor(exponent)}, so the answer is often "
+            "the true cell. Costs are between centres: real places add up to half the diagonal of a cell"
+        )
+        said = describe_spacing("neighbouring cells", each.epsilon, exact(step), domain.unit, effect)
+        if not said or words.measure(each.distance).name in ("", HAMMING_DISTANCE):
+            continue
+        # Another requirement may bound neighbours more.
+        others = (bound.exponents[bound.sources != bound.targets] for bound in problem.pair_bounds.values())
+        if all(found.min(initial=math.inf) >= exponent * (1 - 1e-9) for found in others):
+            return f"{said[0].upper()}{said[1:]}."
+    return ""
 
 
 def list_secrets(secrets: Iterable[int], n: int, domain: Domain | None) -> str:

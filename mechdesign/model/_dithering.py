@@ -14,8 +14,7 @@ from mechdesign.base._errors import InputError, OutsideWarning
 from mechdesign.base._names import require_one_index
 from mechdesign.base._warnings import warn
 from mechdesign.model._domain import Domain
-from mechdesign.model._locate import wrap_longitudes
-from mechdesign.model._plane import EARTH_RADIUS_KM
+from mechdesign.model._locate import EARTH_RADIUS_KM, wrap_longitudes
 
 
 def _euclidean(apart: Floats) -> Floats:

@@ -18,6 +18,7 @@ from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal, nearest
 from mechdesign.model import _expansions as expansions
 from mechdesign.model._locate import (
+    DEGREE_KM,
     DEGREES,
     INTERCHANGED,
     PLANE,
@@ -26,12 +27,12 @@ from mechdesign.model._locate import (
     Borders,
     Lattice,
     Outside,
+    Plane,
     as_places,
     locate,
     may_be_interchanged,
     wrap_longitudes,
 )
-from mechdesign.model._plane import DEGREE_KM, Plane
 
 
 @dataclass(frozen=True)

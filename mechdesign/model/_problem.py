@@ -1,4 +1,7 @@
-"""The problem that `mechdesign.design` solves: a prior, a cost matrix and requirements."""
+"""The problem that `mechdesign.design` solves: a prior, a cost matrix and requirements.
+
+Names for its costs, the adversary's error and its claims stand below it.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,22 @@ from mechdesign.certify._costs import distortion
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import nearest
 from mechdesign.certify._stated import Stated
+from mechdesign.model import distances
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._claims import Claims
-from mechdesign.model._components import label_disclosed_sets, propagate_forbidden
+from mechdesign.model._claims import Claims, label_disclosed_sets, propagate_forbidden
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior, as_prior
 from mechdesign.model._requirements._requirement import Requirement, as_requirements
-from mechdesign.model._words import recognise_distance
+from mechdesign.model._words import (
+    HAMMING_DISTANCE,
+    PLANE_DISTANCE,
+    Measure,
+    Words,
+    clip,
+    recognise_distance,
+    recognise_measure,
+)
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -49,7 +60,7 @@ class Problem:
     the field `cost` is infinite in all these cases.
 
     Args:
-        prior: Probabilities π of the secrets, (n,).
+        prior: Probabilities π of the secrets, (n,); the field `prior` is the float64 array of a `Prior`.
         cost: Cost c(s, o) >= 0 of the answer o for the secret s, (n, m); infinity forbids the answer.
         requirements: Any combination of metric, threshold, graph, continuous and distortion privacy.
         objective: "expected", Σ_s π_s Σ_o p(o|s) c(s, o) (Privacy Games, equation 11), or "worst",
@@ -352,3 +363,37 @@ def _check_beliefs(path: str, floors: Sequence[Floor], prior: Floats) -> None:
                 InputWarning,
                 stacklevel=4,
             )
+
+
+def cost_measure(problem: Problem) -> Measure:
+    """Return the name and unit of the costs of permitted answers."""
+    return recognise_measure(problem.cost, problem.secrets, problem.observables, np.isfinite(problem.cost))
+
+
+def attack_measure(problem: Problem) -> Measure:
+    """Return the error that an adversary minimises, a matrix of estimates by secrets, with its name and unit.
+
+    A problem with distortion floors uses the error of the first floor. Without a floor, the error is the Euclidean
+    distance between secrets, or the great-circle distance if plane distances may exceed it. For secrets without places,
+    the error is the Hamming distance.
+    """
+    for floor in problem.floors.values():
+        return recognise_measure(floor.error, problem.secrets, problem.secrets)
+    secrets = problem.secrets
+    if secrets is not None and secrets.points.shape[1]:
+        if secrets.plane is None:
+            return Measure(distances.euclidean(secrets), "Euclidean distance", clip(secrets.unit))
+        if secrets.plane.shorter:
+            return Measure(distances.euclidean(secrets), PLANE_DISTANCE, clip(secrets.unit))
+        return Measure(distances.haversine(secrets), "great-circle distance", "km")
+    return Measure(distances.hamming(len(problem.prior)), HAMMING_DISTANCE)
+
+
+def claim_names(problem: Problem) -> tuple[str, ...]:
+    """Return the names that the requirements give to their claims; a certificate has an entry for each claim."""
+    return tuple(name for requirement in problem.requirements for name in requirement.titles(Words(problem.secrets)))
+
+
+def claimants(problem: Problem) -> tuple[Requirement, ...]:
+    """Return the requirement of each claim; a certificate has an entry for each claim."""
+    return tuple(problem.requirements[place] for place in problem.places)

@@ -88,6 +88,7 @@ _DISTANCE_TOLERANCE = 1e-9
 # Largest relative difference between plane distances from two processors, which differ only in their last bits.
 _LAST_BITS = 2e-15
 
+HAMMING_DISTANCE = "Hamming distance"
 PLANE_DISTANCE = "plane distance ≤ great circle"
 """The name of the distances that `distances.euclidean` returns for latitudes and longitudes."""
 
@@ -148,7 +149,7 @@ def recognise_distance(
     seen = np.ones(matrix.shape, dtype=np.bool_) if counts is None else counts
     if rows is None or columns is None or matrix.shape != (rows.size, columns.size):
         if matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix[seen], (1.0 - np.eye(len(matrix)))[seen]):
-            return Measure(matrix, "Hamming distance")
+            return Measure(matrix, HAMMING_DISTANCE)
         return Measure(matrix)
     dimensions = rows.points.shape[1]
     if dimensions and dimensions == columns.points.shape[1] and rows.unit == columns.unit:
@@ -174,7 +175,7 @@ def recognise_distance(
     ):
         return Measure(matrix, "great-circle distance", "km")
     if np.array_equal(matrix[seen], distances.hamming(rows, columns)[seen]):
-        return Measure(matrix, "Hamming distance")
+        return Measure(matrix, HAMMING_DISTANCE)
     return Measure(matrix)
 
 

@@ -35,7 +35,7 @@ from mechdesign.certify._exact import as_decimal, exact, nearest
 from mechdesign.model import _expansions as expansions
 from mechdesign.model._domain import Domain
 from mechdesign.model._graph_nodes import check_nodes
-from mechdesign.model._plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
+from mechdesign.model._locate import DEGREE_KM, EARTH_RADIUS_KM, Plane
 from mechdesign.model._written import (
     CHEBYSHEV,
     EUCLIDEAN,

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.transforms import blended_transform_factory
+from numpy.typing import ArrayLike
 
+from mechdesign.base._check import require_kind
+from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
-from mechdesign.measures._audit import Audit, PairLoss
+from mechdesign.measures._audit import Audit, DistanceLoss, PairLoss
 from mechdesign.model._words import clip, format_bound, recognise_measure, short
 from mechdesign.report import _maps as maps
-from mechdesign.report._distance_figure import HEIGHT, draw_epsilons
 from mechdesign.report._page import Picture, Prose, Row, Section, Table, members_table, page
-from mechdesign.report._style import ACCENT, drawn, report_style
+from mechdesign.report._style import ACCENT, DASHES, INK, MARKERS, MUTED, SERIES, drawn, report_style
 from mechdesign.report._verdicts import (
     describe_pair,
     describe_rows,
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
 _PAIRS = 5
 # Spread of ε, relative to the largest, below which rounded numbers at a scale would be equal.
 _LEAST_SPREAD = 0.01
+_MOST_AUDITS, _HEIGHT = 5, 2.8
+# The height of lines without a finite ε, as a share of the panel, and the step between several of them.
+_TOP, _STEP = 0.95, 0.06
 
 _ATTACKS = {
     "optimal": "knows the prior; best single guess",
@@ -107,7 +113,7 @@ def _pictures(found: Audit, pairs: Sequence[PairLoss], stated: object) -> Iterat
         losses = [each for each in found.epsilon_by_distance() if each.pairs]
         heads = (f"distance{maps.in_unit(measured.unit)}", "ordered pairs", "least ε in nats, rounded up")
         rows = [(short(each.radius, 6), str(each.pairs), _write_bound(each.epsilon)) for each in losses]
-        made = drawn(None, HEIGHT, draw_epsilons, {"": losses}, measured.unit)
+        made = drawn(None, _HEIGHT, _draw_epsilons, {"": losses}, measured.unit)
         said = "Each ε is for all pairs up to a distance; it is not per unit of distance."
         yield Picture("by-distance", "Least ε by distance", said, made, Table(rows, heads))
 
@@ -116,7 +122,7 @@ def _facts(found: Audit, optimum: bool) -> Iterator[Row]:
     n, m = found.matrix.shape
     yield "Channel", f"{n} secrets × {m} observables"
     yield "Bounded pairs of secrets", f"{len(found.bound)}, in both directions"
-    yield "Tight ε, rounded up", _write_bound(found.epsilon)
+    yield "Tight ε per unit of distance, rounded up", _write_bound(found.epsilon)
     if found.cost is not None:
         yield f"Cost ({found.objective}), rounded up", _write_bound(found.cost)
     if optimum and found.optimum is not None and found.cost is not None:
@@ -135,3 +141,62 @@ def _attacks(found: Audit) -> Iterator[Row]:
 
 def _write_bound(value: float, *, up: bool = True) -> str:
     return format_bound(value, up=up, digits=7)
+
+
+def epsilon_by_distance(
+    audits: Mapping[str, Audit], radii: ArrayLike | None = None, axes: Axes | None = None
+) -> Figure:
+    """Show the least ε for all pairs of secrets within each distance, for several channels.
+
+    Infinite values are drawn at the top, above a dashed line.
+
+    Args:
+        audits: The audits of the channels, by name. At most five.
+        radii: The distances, increasing; by default ten equal steps up to the largest distance of each audit.
+        axes: Axes of another figure to draw on; by default those of a new figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InputError: No audit, more than five, or wrong radii.
+
+    Example:
+        >>> from mechdesign.measures._audit import audit
+        >>> found = audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]])
+        >>> epsilon_by_distance({"response": found}).axes[0].get_ylabel()
+        'least ε in nats'
+    """
+    require_kind(audits, Mapping, "audits", "a mapping of names to audits")
+    if not 0 < len(audits) <= _MOST_AUDITS:
+        raise InputError("audits", "has the wrong size", value=len(audits), bound=f"1 to {_MOST_AUDITS} audits")
+    for name, found in audits.items():
+        require_kind(name, str, "audits", "a mapping of names to audits")
+        require_kind(found, Audit, f"audits[{name!r}]", "an Audit")
+    unit = next((found.secrets.unit for found in audits.values() if found.secrets is not None), "")
+    losses = {name: found.epsilon_by_distance(radii) for name, found in audits.items()}
+    return drawn(axes, _HEIGHT, _draw_epsilons, losses, unit)
+
+
+def _draw_epsilons(axes: Axes, losses: Mapping[str, Sequence[DistanceLoss]], unit: str = "") -> None:
+    """Draw a line for each channel, whose losses are at increasing distances in a unit."""
+    finite = [each.epsilon for line in losses.values() for each in line if np.isfinite(each.epsilon)]
+    largest = max(finite, default=0.0) or 1.0
+    axes.set_ylim(0, 1.3 * largest)
+    above = blended_transform_factory(axes.transData, axes.transAxes)
+    broken = 0
+    for number, (name, line) in enumerate(losses.items()):
+        radius, epsilon = (np.array([getattr(each, key) for each in line]) for key in ("radius", "epsilon"))
+        style: dict[str, Any] = {"color": SERIES[number], "marker": MARKERS[number], "markersize": 4.5}
+        style["linestyle"] = DASHES[number % len(DASHES)]
+        good = np.isfinite(epsilon)
+        axes.plot(radius[good], epsilon[good], label=name, **style)
+        if not good.all():
+            axes.plot(radius[~good], np.full((~good).sum(), _TOP - _STEP * broken), transform=above, **style)
+            broken += 1
+    if broken:
+        axes.axhline(1.1 * largest, color=MUTED, linewidth=0.8, linestyle=(0, (2, 2)))
+        axes.text(0.005, _TOP - 0.02, "∞", transform=axes.transAxes, va="center", size=12, color=INK)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(f"pairs of secrets at most this far apart{maps.in_unit(unit)}")
+    axes.set_ylabel("least ε in nats")

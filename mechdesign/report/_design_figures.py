@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
@@ -15,12 +14,10 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import as_integer, require_kind
 from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, Reference, baselines, reference_costs
-from mechdesign.model._domain import Domain
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import attack_measure, cost_measure
+from mechdesign.model._problem import Problem, attack_measure, cost_measure
 from mechdesign.model._words import clip, format_bound, percent, short
 from mechdesign.report import _maps as maps
-from mechdesign.report._style import ACCENT, INK, MUTED, RULE, drawn
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE, drawn, is_ours
 from mechdesign.synthesis._result import Design
 
 if TYPE_CHECKING:
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_PANELS = 6
 # Height of a line of the figure of costs, in inches, and largest number of characters of its text.
-_LINE, _CHARACTERS = 0.38, 62
+_LINE, _CHARACTERS = 0.38, 70
 
 
 @in_own_arithmetic
@@ -78,11 +75,14 @@ def answers(design: Design, count: int = _MOST_PANELS, axes: Axes | Sequence[Axe
     require_kind(design, Design, "design", "a Design")
     problem = design.problem
     chosen = most_likely(problem.prior, as_integer(count, "count", 1)).tolist()
-    titles = [f"{name_of(problem.secrets, index)}, prior {percent(problem.prior[index])}" for index in chosen]
+    titles = [f"{maps.name_of(problem.secrets, index)}, prior {percent(problem.prior[index])}" for index in chosen]
     marks = [_own_place(problem, index) for index in chosen]
 
+    # Beside several rows of bars there is no room for more.
+    label = "probability of the answer" if maps.is_map(problem.observables) else "probability"
+
     def draw(*panels: Axes) -> None:
-        maps.draw_panels(panels, problem.observables, design.channel.matrix[chosen], titles, marks)
+        maps.draw_panels(panels, problem.observables, design.channel.matrix[chosen], titles, marks, label, percent)
         for index, panel, mark in zip(chosen, panels, marks, strict=True):
             if mark is None and (place := _place_elsewhere(problem, index)) is not None:
                 for colour, thickness, size in (("black", 4.0, 9), ("white", 1.8, 8)):
@@ -159,25 +159,11 @@ def most_likely(prior: ArrayLike, count: int = _MOST_PANELS) -> Integers:
     return order[probabilities[order] > 0]
 
 
-def name_of(domain: Domain | None, index: int) -> str:
-    """Return the name of a member: its label or number, with "cell" before a number of a grid cell.
-
-    >>> name_of(Domain.grid(2, 1, 2.0, 1.0), 1), name_of(Domain.from_labels(["a", "b"]), 1)
-    ('cell 1', 'b')
-    """
-    if domain is None:
-        return str(index)
-    cell = "cell " if domain.cells is not None and domain.labels[index] == str(index) else ""
-    return cell + clip(domain.labels[index], 24)
-
-
 def _own_place(problem: Problem, index: int) -> int | None:
     """Return the index of the observable that equals the secret at `index`, or None if no observable does."""
     secrets, observables = problem.secrets, problem.observables
-    if secrets is observables:
-        return index
     if secrets is None or observables is None:
-        return None
+        return index if secrets is observables else None
     same = secrets.labels == observables.labels and np.array_equal(secrets.points, observables.points)
     return index if same else None
 
@@ -206,16 +192,13 @@ def draw_costs(axes: Axes, lines: Sequence[Reference], cost: float, unit: str = 
         weight = "bold" if each.name == "this design" else "normal"
         axes.text(0, line + 0.2, text, va="bottom", fontsize=8.0, color=ACCENT if ours else INK, weight=weight)
     axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
+    if is_ours(axes):
+        axes.spines["left"].set_visible(False)
     axes.set_ylim(-0.35, len(lines) - 0.1)
     axes.set_xlim(0, 1.05 * largest)
-    axes.xaxis.set_major_locator(maps.round_ticks(6))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 4)))
-    axes.set_xlabel(
-        "cost"
-        + (f" ({unit})" if unit else "")
-        + ("" if all(e.meets for e in lines) else "; hollow: does not meet all requirements")
-    )
+    maps.number_axis(axes.xaxis, 6, lambda value: short(value, 4))
+    note = "" if all(each.meets for each in lines) else "; hollow: does not meet all requirements"
+    axes.set_xlabel(f"cost{maps.in_unit(unit)}{note}")
 
 
 def error_finding(per_secret: ArrayLike, prior: ArrayLike, unit: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The page of a design: its sections."""
+"""The page of a design: its sections, and its tables of mechanisms and adversaries."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import functools
 import hashlib
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
 
+from mechdesign.base._arrays import Floats
 from mechdesign.certify._certificate import Certificate
 from mechdesign.graphs._builders import edge_array
-from mechdesign.measures._baselines import Baseline, baselines
+from mechdesign.measures import attack
+from mechdesign.measures._baselines import TUNED, Baseline, baselines, bounds
 from mechdesign.model._channel import Channel
-from mechdesign.model._components import label_tied_secrets
+from mechdesign.model._claims import label_tied_secrets
 from mechdesign.model._disclosure import describe_disclosure
 from mechdesign.model._origin import Origin
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
-from mechdesign.model._words import Measure, Words, format_bound, percent, plain, power, short
+from mechdesign.model._problem import Problem, attack_measure, claim_names, cost_measure
+from mechdesign.model._words import Measure, Words, format_bound, percent, plain, power, recognise_measure, short
 from mechdesign.report import _design_figures as figures
 from mechdesign.report import _graph_figures as policy
-from mechdesign.report._design_tables import list_adversaries, side_by_side
 from mechdesign.report._explorer import explorer
-from mechdesign.report._maps import in_unit
+from mechdesign.report._maps import in_unit, name_of
 from mechdesign.report._page import Code, Picture, Prose, Row, Section, Strong, Table, first_rows, members_table, page
-from mechdesign.report._private import private
-from mechdesign.report._proved import list_unproved
+from mechdesign.report._statements import list_unproved, private
 from mechdesign.report._style import drawn, report_style
 from mechdesign.report._verdicts import judge_design, limit_design, write_achieved
 from mechdesign.synthesis._result import Design
@@ -54,7 +54,7 @@ def html(design: Design) -> str:
         *_coordinates(problem, certificate),
         *_adversaries(design),
         *_policy_graph(problem, certificate),
-        Section("Answers, and what they let an adversary guess", [*_maps(design)]),
+        Section("Answers, and what they let an adversary guess", [*_maps(design, stands_in)]),
         Section("Stated, and not proved", [*_stated(problem, origin)]),
         Section("Provenance", [Table([*_provenance(design.channel, certificate)])]),
         Section("Verify and sample", [*_commands(problem)]),
@@ -128,10 +128,10 @@ def _costs(design: Design, stands_in: bool) -> Iterator[Prose | Table | Picture]
 
 
 _MEANINGS = {
-    "exponential": (
-        "The exponential mechanism draws answer o for secret s with probability proportional to exp(−λ E(s, o)). Here "
-        "E(s, o) is the bound that the requirements imply on the logarithm of the odds. The factor λ is the largest "
-        "that meets all requirements."
+    TUNED: (
+        "The tuned exponential mechanism draws answer o for secret s with probability proportional to exp(−λ E(s, o)). "
+        "Here E(s, o) is the bound that the requirements imply on the logarithm of the odds. The factor λ is the "
+        "largest that meets all bounds on pairs; without tuning it is 1/2."
     ),
     "planar": "Planar Laplace noise is added to the place, and the nearest possible answer is released.",
     "coordinates": "Noise on the coordinates is not a channel between anchors, so it may cost less than the bound.",
@@ -200,18 +200,23 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterator[Sectio
     yield Section("Policy graph", parts)
 
 
-def _maps(design: Design) -> Iterator[Picture | Markup]:
+def _maps(design: Design, stands_in: bool) -> Iterator[Picture | Markup]:
     problem, matrix = design.problem, design.channel.matrix
     prior, secrets, observables = problem.prior, problem.secrets, problem.observables
     likely, measured = figures.most_likely(prior).tolist(), attack_measure(problem)
-    heads = [f"{figures.name_of(secrets, index)}" for index in likely]
+    heads = [name_of(secrets, index) for index in likely]
     said = "The probability of each answer. The secret itself is marked."
     yield Picture(
         "answers", "Answers for the most likely secrets", said, figures.answers(design),
         members_table("Answer", observables, dict(zip(heads, matrix[likely], strict=True)), percent),
     )  # fmt: skip
+    said = "The probability of each secret."
+    if stands_in:
+        said = (
+            "A uniform prior replaces the private one. The errors and beliefs below are also under the uniform prior."
+        )
     yield Picture(
-        "prior", "Prior", "The probability of each secret.", figures.prior(design),
+        "prior", "Prior", said, figures.prior(design),
         members_table("Secret", secrets, {"Prior": prior}, percent),
     )  # fmt: skip
     errors = figures.expected_errors(design)
@@ -253,3 +258,81 @@ def _commands(problem: Problem) -> Iterator[Prose | Code]:
 
 def _cost(value: float, measured: Measure, *, up: bool = True) -> str:
     return measured.with_root(value, functools.partial(format_bound, up=up, digits=5))
+
+
+@dataclass(frozen=True)
+class DesignAdversary:
+    """One adversary against a channel, with expected errors in floating point.
+
+    Attributes:
+        name: Name of the adversary's prior.
+        expected: Expected error of the best attack under this prior.
+        real: Error of that attack under the problem's prior.
+        unit: Unit of errors.
+    """
+
+    name: str
+    expected: float
+    real: float
+    unit: str
+
+
+def adversaries(problem: Problem, channel: Channel) -> Iterator[DesignAdversary]:
+    """Yield the adversary of each floor with its own prior, and for each error matrix the one with the true prior."""
+    known: list[Floats] = []
+    for place in dict.fromkeys(problem.places):
+        floors = problem.requirements[place].floors
+        believed = [floor.prior for floor in floors if floor.prior is not None]
+        name = f"the prior of requirement {place + 1}"
+        named = [(f"{name} {at}" if len(believed) > 1 else name, own) for at, own in enumerate(believed, 1)]
+        if floors and not any(np.array_equal(floors[0].error, error) for error in known):
+            known.append(floors[0].error)
+            named.insert(0, ("the prior of the mechanism", problem.prior))
+        for name, belief in named:
+            error = floors[0].error
+            expected = attack.optimal(channel, belief, error).distortion
+            real = attack.optimal(channel, belief, error, truth=problem.prior).distortion
+            unit = recognise_measure(error, problem.secrets, problem.secrets).unit
+            yield DesignAdversary(name, expected, real, unit)
+
+
+def list_adversaries(design: Design) -> Table:
+    """Return the adversaries, those with the least expected errors first."""
+    found = sorted(adversaries(design.problem, design.channel), key=lambda one: one.expected)
+    rows = [
+        (one.name, *(f"{short(each, 4)} {one.unit}".rstrip() for each in (one.expected, one.real))) for one in found
+    ]
+    return first_rows(rows, ("What the adversary believes", "Error expected", "Error in truth"))
+
+
+def side_by_side(design: Design, compared: Iterable[Baseline]) -> Table:
+    """Return a row for each mechanism, cheapest first, with its name, tight ε, cost and the adversary's error."""
+    problem, certificate = design.problem, design.certificate
+    error, cost, asked = attack_measure(problem), cost_measure(problem), bounds(problem)
+    tight = tuple(certificate.requirements[index].realised for index in asked)
+    factors = [problem.claims[index].number == "factor" for index in asked]
+    erred = attack.optimal(design.channel, problem.prior, error.matrix).distortion
+    rows: list[tuple[str, float, float, tuple[float, ...] | None]] = [
+        (Strong("this design"), certificate.cost, erred, tight)
+    ]
+    rows += [
+        (item.name + (f" ({item.note})" if item.note else ""), item.cost, item.error, item.tight) for item in compared
+    ]
+    shown = [
+        (name, _tight(levels, factors), cost.with_root(paid, _finite_number), error.with_unit(_finite_number(wrong)))
+        for name, paid, wrong, levels in sorted(rows, key=lambda row: row[1])
+    ]
+    return Table(shown, ("Mechanism", "Tight ε", "Cost", "Adversary’s error"))
+
+
+def _tight(levels: tuple[float, ...] | None, factors: Sequence[bool]) -> str:
+    if levels is None:
+        return "not computed at this size"
+    named = zip(levels, factors, strict=True)
+    return (
+        ", ".join("factor " * is_factor + format_bound(level, up=True, digits=4) for level, is_factor in named) or "–"
+    )
+
+
+def _finite_number(value: float) -> str:
+    return short(float(np.float64(value)), 4) if math.isfinite(value) else "∞"

@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.patches import Polygon
-from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
@@ -28,17 +27,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._words import short
 from mechdesign.report import _maps as maps
-from mechdesign.report._style import (
-    ACCENT,
-    INK,
-    MUTED,
-    SERIES,
-    WIDTH,
-    drawn,
-    finish,
-    new_figure,
-    report_style,
-)
+from mechdesign.report._style import ACCENT, INK, MUTED, SERIES, WIDTH, drawn, finish, is_ours, new_figure, report_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -168,9 +157,10 @@ def _frame_line(axes: Axes, domain: Domain) -> None:
     axes.autoscale_view(scalex=False)
     axes.set_ylim(bottom=-margin)
     axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
+    if is_ours(axes):
+        axes.spines["left"].set_visible(False)
     axes.set_xlabel(f"position{maps.in_unit(domain.unit)}")
-    axes.xaxis.set_major_locator(maps.round_ticks(6))
+    maps.number_axis(axes.xaxis, 6)
 
 
 def draw_hull(axes: Axes, hull: ArrayLike, after: ArrayLike | None, unit: str) -> None:
@@ -193,16 +183,13 @@ def draw_hull(axes: Axes, hull: ArrayLike, after: ArrayLike | None, unit: str) -
     axes.set_title("sensitivity hull" + (" (dashed: repaired)" if len(dashed) else ""))
     axes.set_xlabel(f"difference{maps.in_unit(unit)}")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(maps.round_ticks(4))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 3)))
+        maps.number_axis(axis, 4, lambda value: short(value, 3))
     axes.grid(True)
 
 
 def _corners(vertices: ArrayLike) -> Floats:
-    """Return the corners of a hull in the plane, shape (k, 2); a hull along a line lies on the x-axis."""
+    """Return the corners of a hull in the plane, shape (k, 2); a hull along a line, (k, 1), lies on the x-axis."""
     found = np.asarray(vertices, dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] not in (1, 2):
-        raise InputError("hull", "is not flat", value=found.shape, bound="vertices of shape (k, 1) or (k, 2)")
     return found if found.shape[1] == 2 else np.column_stack((found[:, 0], np.zeros(len(found))))
 
 
@@ -215,12 +202,8 @@ def overview_figure(domain: Domain, found: Overview) -> Figure:
     shape = found.geometry
     assert shape is not None
     repaired = shape.repair
-    marks = GraphMarks(
-        excluded=found.excluded.tolist(),
-        alone=found.isolated.tolist(),
-        exposed=shape.exposed[shape.judged].tolist(),
-        added=() if repaired is None else repaired.added,
-    )
+    excluded, alone, exposed = (each.tolist() for each in (found.excluded, found.isolated, shape.exposed[shape.judged]))
+    marks = GraphMarks(excluded, alone, exposed, () if repaired is None else repaired.added)
     figure = new_figure(WIDTH + _HULL_SIDE + 0.6, max(height_of(domain), _HULL_SIDE) + 0.9)
     left, right = figure.subplots(1, 2, width_ratios=[WIDTH, _HULL_SIDE])
     draw_graph(left, domain, edge_array(found.graph), marks)

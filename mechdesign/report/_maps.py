@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 from matplotlib.patches import Rectangle
@@ -19,8 +20,8 @@ from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import named
 from mechdesign.model._domain import Domain, Grid
-from mechdesign.model._words import clip, percent, short
-from mechdesign.report._style import ACCENT, INK, MUTED, RULE, WIDTH, ZERO
+from mechdesign.model._words import clip, short
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE, WIDTH, ZERO, is_ours
 
 _NARROWEST, _FLATTEST = 1 / 3, 12.0
 """Ratios of width to height between which a map is drawn to scale; beyond them, one side would be hardly visible."""
@@ -136,8 +137,8 @@ def draw_panels(
     rows: Floats,
     titles: Sequence[str],
     marks: Sequence[int | None],
-    label: str = "probability of the answer",
-    write: Callable[[float], str] = percent,
+    label: str,
+    write: Callable[[float], str],
 ) -> None:
     """Draw numbers (k, m) of the members of a domain on k panels, on one scale."""
     norm = find_norm(rows)
@@ -165,7 +166,7 @@ def _draw_scale(
     bar.formatter = FuncFormatter(lambda value, _: write(value))
     bar.long_axis.set_minor_formatter(NullFormatter())
     if not isinstance(norm, LogNorm):
-        bar.locator = round_ticks(6)
+        bar.locator = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10])
     bar.update_ticks()
 
 
@@ -209,7 +210,7 @@ def frame(axes: Axes, domain: Domain, ticks: bool = True) -> None:
     to_scale = _NARROWEST <= (east - west) / (north - south) <= _FLATTEST
     axes.set_aspect("equal" if to_scale else "auto")
     # The cells of a grid have visible borders, so a map of cells needs no frame.
-    for spine in axes.spines.values():
+    for spine in axes.spines.values() if is_ours(axes) else ():
         spine.set_visible(domain.cells is None)
         spine.set_color(RULE)
     degrees = _degree_ticks(domain) if ticks else [[], []]
@@ -218,8 +219,7 @@ def frame(axes: Axes, domain: Domain, ticks: bool = True) -> None:
         axes.set_xlabel(f"x{in_unit(domain.unit)}{note}")
         axes.set_ylabel(f"y{in_unit(domain.unit)}{note}")
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(round_ticks(6))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 4)))
+            number_axis(axis, 6, lambda value: short(value, 4))
         return
     across, up = degrees
     axes.set_xticks([place for place, _ in across], labels=[name for _, name in across])
@@ -278,9 +278,10 @@ def ruler_length(width: float) -> float:
     return max(step * exponent for step in (1, 2, 5) if step * exponent <= width / 4)
 
 
-def round_ticks(most: int) -> MaxNLocator:
-    """Return a locator of at most `most` intervals whose length is 1, 2, 2.5 or 5 times a power of ten."""
-    return MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
+def number_axis(axis: Axis, most: int, write: Callable[[float], str] = short) -> None:
+    """Give an axis ticks with at most `most` intervals, whose length is 1, 2, 2.5 or 5 times a power of ten."""
+    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
 
 
 def in_unit(unit: str) -> str:
@@ -346,8 +347,7 @@ def _draw_bars(axes: Axes, domain: Domain | None, values: Floats, norm: Normaliz
     margin = 0.6 * float(np.max(width))
     axes.set_xlim(positions.min() - margin, positions.max() + margin)
     axes.set_ylim(0, float(norm.vmax or 1.0) * 1.04)
-    axes.yaxis.set_major_locator(round_ticks(5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    number_axis(axes.yaxis, 5)
     axes.grid(axis="y")
     if domain is not None and kind(domain) == "line":
         axes.set_xlabel(f"position{in_unit(domain.unit)}")
@@ -378,3 +378,15 @@ def bars(domain: Domain | None, size: int) -> tuple[Floats, Floats]:
     gaps = np.diff(np.unique(positions))
     width = max(0.8 * float(gaps.min()), float(np.ptp(positions)) / 250) if gaps.size else 1.0
     return positions, np.full(len(positions), width)
+
+
+def name_of(domain: Domain | None, index: int) -> str:
+    """Return the name of a member: its label or number, with "cell" before a number of a grid cell.
+
+    >>> name_of(Domain.grid(2, 1, 2.0, 1.0), 1), name_of(Domain.from_labels(["a", "b"]), 1)
+    ('cell 1', 'b')
+    """
+    if domain is None:
+        return str(index)
+    cell = "cell " if domain.cells is not None and domain.labels[index] == str(index) else ""
+    return cell + clip(domain.labels[index], 24)

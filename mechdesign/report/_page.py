@@ -20,8 +20,8 @@ from mechdesign.base._arrays import Floats
 from mechdesign.certify._texts import csv_text
 from mechdesign.model._domain import Domain
 from mechdesign.model._words import plain
-from mechdesign.report._design_figures import name_of
 from mechdesign.report._explorer import POLICY
+from mechdesign.report._maps import name_of
 from mechdesign.report._style import page_svg
 from mechdesign.report._verdicts import Verdict
 

@@ -6,6 +6,7 @@ writes the others, so that their digests include it. Pages need Matplotlib and J
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -47,19 +48,9 @@ def html(value: object) -> str:
         >>> html(md.design(problem))[:15]
         '<!DOCTYPE html>'
     """
-    if isinstance(value, Design):
-        from mechdesign.report import _design_page as design_page
-
-        return design_page.html(value)
-    if isinstance(value, ReleasedTrace):
-        from mechdesign.report import _trace_page as trace_page
-
-        return trace_page.html(value)
-    if isinstance(value, Release | Published):
-        from mechdesign.report import _table_page as table_page
-
-        return table_page.html(Published(value) if isinstance(value, Release) else value)
-    raise _no_page(value)
+    given, (module, _, _) = _kind_of(value)
+    text: str = importlib.import_module(f"mechdesign.report.{module}").html(given)
+    return text
 
 
 def pages(value: object) -> dict[str, bytes]:
@@ -108,10 +99,7 @@ def save(
         True
     """
     target, drawn = as_path(folder, "folder"), as_truth(report, "report")
-    given: Any = Published(value) if isinstance(value, Release) else value
-    write, own = next((found for kind, found in _WRITERS.items() if isinstance(given, kind)), (None, ""))
-    if write is None:
-        raise _no_page(value)
+    given, (_, write, own) = _kind_of(value)
     options = {"overwrite": as_truth(overwrite, "overwrite")}
     for name, option, default in (("prior", prior, True), ("channels", channels, False)):
         if name == own:
@@ -129,12 +117,22 @@ def save(
     write(given, target, files=pages if drawn else NO_FILES, **options)
 
 
-# The function that writes each kind of value, and the option that only this kind has.
-_WRITERS: dict[type, tuple[Callable[..., None], str]] = {
-    Design: (write_design, "prior"),
-    ReleasedTrace: (write_trace, "channels"),
-    Published: (write_release, ""),
+# The module of the page of each kind of value, the function that writes its files, and the option that only it has.
+_KINDS: dict[type, tuple[str, Callable[..., None], str]] = {
+    Design: ("_design_page", write_design, "prior"),
+    ReleasedTrace: ("_trace_page", write_trace, "channels"),
+    Published: ("_table_page", write_release, ""),
 }
+
+
+def _kind_of(value: object) -> tuple[Any, tuple[str, Callable[..., None], str]]:
+    """Return a value that has files and a page, with what is known of its kind."""
+    given = Published(value) if isinstance(value, Release) else value
+    for kind, known in _KINDS.items():
+        if isinstance(given, kind):
+            return given, known
+    bound = "a Design, a ReleasedTrace, or a release of a table"
+    raise InputError("value", "has no files and no page", value=type(value).__name__, bound=bound)
 
 
 def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequence[int] | Integers) -> None:
@@ -167,7 +165,7 @@ def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequ
         >>> (folder / "private" / "true.csv").exists()
         True
     """
-    from mechdesign.report import _trace_figures as trace_pictures
+    from mechdesign.report import _trace_page as trace_pictures
 
     target, true, steps = as_path(folder, "folder"), named(truth, "truth", dtype=np.int64), len(trace.releases)
     if len(true) < steps:
@@ -177,8 +175,3 @@ def save_truth(trace: ReleasedTrace, folder: str | os.PathLike[str], truth: Sequ
     for name, content in trace_pictures.private_files(trace, true[:steps]).items():
         note_readers(target / name)
         write_file(target / name, [content], private=True)
-
-
-def _no_page(value: object) -> InputError:
-    bound = "a Design, a ReleasedTrace, or a release of a table"
-    return InputError("value", "has no files and no page", value=type(value).__name__, bound=bound)

@@ -150,6 +150,11 @@ def drawn(
     return found
 
 
+def is_ours(axes: Axes) -> bool:
+    """Return whether axes belong to a figure of this package; those that a caller gave keep their spines."""
+    return isinstance(axes.get_figure(root=True), NotebookFigure)
+
+
 def _draw_anew(height: float, draw: Callable[..., None], args: Sequence[object], count: int, shared: bool) -> Figure:
     columns = min(2, count)
     with report_style():

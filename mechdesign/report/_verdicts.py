@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mechdesign.base._arithmetic import decimals
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.model._disclosure import list_secrets
+from mechdesign.model._disclosure import describe_cells, list_secrets
 from mechdesign.model._origin import STANDS_IN
-from mechdesign.model._problem_words import cost_measure
+from mechdesign.model._problem import cost_measure
 from mechdesign.model._words import Measure, format_bound, power, recognise_measure, short
+from mechdesign.report._statements import count_bounded_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,12 +67,8 @@ def write_odds(exponent: float) -> str:
     factor = math.exp(exponent) * (1 + _MARGIN)
     if factor < 1e5:
         return format_bound(factor, up=True, digits=3)
-    tens = int(math.log10(factor))
-    digits = math.ceil(factor / 10.0 ** (tens - 1))
-    if digits >= 100:
-        digits, tens = 10, tens + 1
-    raised = str(tens).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{digits / 10:.1f} × 10{raised}"
+    digits, tens = f"{decimals(2, ROUND_CEILING).create_decimal(repr(factor)):.1e}".split("e+")
+    return f"{digits} × 10{tens.translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def write_achieved(checked: Checked) -> str:
@@ -205,11 +204,7 @@ def describe_rows(found: Audit) -> tuple[str, ...]:
     if found.deviation > 0.01:
         said.append("The deviation is large: rows must be secrets, and columns must be observables.")
     if found.negative:
-        count = found.negative
-        said.append(
-            f"{count} entr{'y is' if count == 1 else 'ies are'} negative; the audit replaces "
-            f"{'it' if count == 1 else 'them'} by 0."
-        )
+        said.append(f"Negative entries, which the audit replaces by 0: {found.negative}.")
     if found.revealed:
         have = "have" if len(found.revealed) > 1 else "has"
         said.append(
@@ -254,7 +249,9 @@ def judge_table(release: Release) -> Verdict:
 
 def judge_leakage(largest: float) -> Verdict:
     """Return the verdict on repeated releases, of which none has more than the `largest` temporal leakage."""
-    return Verdict(True, f"None of these releases leaks more than {write_nats(largest)} nats.")
+    return Verdict(
+        True, f"None of these releases leaks more than {write_nats(largest)} nats, if ε bounds every pair of states."
+    )
 
 
 def judge_pairs(releases: int, largest: Mapping[str, float]) -> Verdict:
@@ -300,12 +297,16 @@ _LOCAL = (
 def limit_design(problem: Problem, certificate: Certificate) -> Iterator[str]:
     """Yield sentences on the limits of the promises of a design."""
     if problem.pair_bounds or problem.point_bounds:
-        points = "any two points between the anchors" if problem.point_bounds else "the bounded pairs of secrets"
-        yield f"The unit of privacy is the secret behind one answer, for {points}."
+        pairs = [f"{count} of secrets" for count in dict.fromkeys(count_bounded_pairs(problem)) if count]
+        which = "any two points between the anchors" if problem.point_bounds else " and ".join(pairs)
+        yield f"The unit of privacy is the secret behind one answer, for {which}."
         yield _LOCAL
     else:
         yield "There is no unit of privacy: no pair of secrets has a bound, so this is not differential privacy."
-    yield "One answer only. The ε of k independent answers for the same secret is up to k times as large."
+    yield (
+        "One answer only. The ε of k independent answers for the same secret is up to k times as large, and answers "
+        "about correlated secrets reveal more."
+    )
     exponents = [bound.exponents for bound in problem.pair_bounds.values() if len(bound)]
     if exponents:
         most = max(float(each.max()) for each in exponents)
@@ -325,6 +326,8 @@ def limit_design(problem: Problem, certificate: Certificate) -> Iterator[str]:
             "Nothing between cells. A place counts as its cell: two neighbours on both sides of a border, however "
             "close, are as far apart as the two cells."
         )
+    if coarse := describe_cells(problem):
+        yield coarse
     if problem.point_bounds:
         yield "Mechanisms without anchors may cost less."
     yield "Nothing about side channels: when, how often and from which address somebody answers is not hidden."

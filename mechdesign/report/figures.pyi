@@ -1,12 +1,12 @@
+from ._audit_page import epsilon_by_distance as epsilon_by_distance
 from ._design_figures import answers as answers
 from ._design_figures import costs as costs
 from ._design_figures import errors as errors
 from ._design_figures import prior as prior
-from ._distance_figure import epsilon_by_distance as epsilon_by_distance
 from ._graph_figures import graph as graph
-from ._leakage_figures import leakage as leakage
+from ._leakage_page import leakage as leakage
 from ._maps import draw_map as draw_map
 from ._style import figure_bytes as figure_bytes
 from ._style import save_figure as save_figure
-from ._table_figures import release as release
-from ._trace_figures import trace as trace
+from ._table_page import release as release
+from ._trace_page import trace as trace

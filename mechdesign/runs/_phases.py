@@ -15,7 +15,7 @@ from mechdesign.base._arithmetic import own_arithmetic
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import CertificateError, SolverError
 from mechdesign.certify._claims import ExponentBound
-from mechdesign.leakage._row_pair import row_pair_program
+from mechdesign.leakage._loss_by_programs import row_pair_program
 from mechdesign.measures._tight import exact_rows, tight
 from mechdesign.model._problem import Problem
 from mechdesign.runs._families import RowPairs

@@ -38,14 +38,20 @@ from mechdesign.base._machine import count_processors
 from mechdesign.base._version import __version__
 from mechdesign.base._warnings import suppress_warnings
 from mechdesign.certify._texts import csv_text
-from mechdesign.runs._points import Point, Sweep, Value, cell, parse, points, read
-from mechdesign.runs._records import (
+from mechdesign.runs._points import (
     PAGE,
     RESULTS,
+    Point,
     Record,
+    Sweep,
+    Value,
+    cell,
     claiming,
     describe_claim,
     list_points,
+    parse,
+    points,
+    read,
     read_record,
     tidy,
     write_design,

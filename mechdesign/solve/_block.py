@@ -8,7 +8,7 @@ from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.solve._contract import Options
 
 if TYPE_CHECKING:
-    from mechdesign.solve._blocks.solution import BlockSolution
+    from mechdesign.solve._block_angular import BlockSolution
     from mechdesign.solve._blocks.symmetry import Symmetry
 
 

@@ -11,8 +11,7 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError, InputWarning, withholding_values
 from mechdesign.base._warnings import warn
 from mechdesign.data.matrices import match_names, read_dense
-from mechdesign.data.resampling import Sampling, seconds_text
-from mechdesign.data.trajectories import Times, Visits
+from mechdesign.data.trajectories import Sampling, Times, Visits, seconds_text
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._builders import edge_array
 from mechdesign.leakage._estimate import Correlations, correlations_from_traces

@@ -105,8 +105,7 @@ class _PolicyRequirements:
 
 
 def _split_requirements(problem: Problem, policy: PolicyTable) -> _PolicyRequirements:
-    from mechdesign.graphs._builders import union
-    from mechdesign.graphs._constraints import constrain
+    from mechdesign.graphs._builders import constrain, union
     from mechdesign.graphs._exposure import exposed
     from mechdesign.graphs._repairs import repair
 

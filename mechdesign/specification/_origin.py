@@ -14,8 +14,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._files import read_regular
 from mechdesign.model._grammar import Raw
 from mechdesign.model._origin import Origin
-from mechdesign.specification._document import Document
-from mechdesign.specification._grammar import files
+from mechdesign.specification._document import Document, files
 from mechdesign.specification._read import VERSION
 
 # Patterns to find comments: strings, which may contain #; blocks of comment lines and empty lines; comments at the end

@@ -13,7 +13,7 @@ from mechdesign.base._errors import Shown, withholding_values
 from mechdesign.data import trajectories
 from mechdesign.data.labels import read_counts
 from mechdesign.data.movement import Columns, read_movement, read_places, read_trajectories
-from mechdesign.data.resampling import Sampling, median_interval, resample
+from mechdesign.data.trajectories import Sampling, median_interval, resample
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import ChainTable, Checkins, CountsFile, PriorTable, Simulated, Trajectories
 from mechdesign.model._prior import Prior

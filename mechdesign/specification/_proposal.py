@@ -15,9 +15,8 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
-from mechdesign.data.resampling import median_interval, seconds_text
 from mechdesign.data.table import Layout
-from mechdesign.data.trajectories import to_grid
+from mechdesign.data.trajectories import median_interval, seconds_text, to_grid
 from mechdesign.model._domain import BoundingBox, Domain, Grid
 from mechdesign.specification._recognise import LAYOUT, Found
 
@@ -195,9 +194,10 @@ def _requirements(proposal: Proposal, anchors: bool) -> list[str]:
         "[cost]",
         'distance = "euclidean"',
         "",
-        f"# ε = ln {_ODDS_FACTOR} / {width:.3g} km, the longer side of a cell, rounded down to two digits: an answer",
-        f"# changes the odds between {among} by a factor of at most {_ODDS_FACTOR}. A smaller ε protects more,",
-        "# and costs more. With cells, places on both sides of a border are apart; --anchors protects all coordinates.",
+        f"# Proposed: ε = ln {_ODDS_FACTOR} / {width:.3g} km, the longer side of a cell, rounded down to two digits.",
+        f"# An answer changes the odds between {among} by a factor of at most",
+        f"# exp({width:.3g} ε), {_ODDS_FACTOR} as proposed. A smaller ε protects more, and costs more.",
+        "# With cells, places on both sides of a border are apart; --anchors protects all coordinates.",
         "[[privacy]]",
         *kind,
         f"epsilon = {exact_text(proposal.epsilon)}",

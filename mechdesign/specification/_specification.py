@@ -31,7 +31,7 @@ from mechdesign.base._errors import (
 )
 from mechdesign.base._values import cached_property
 from mechdesign.certify._texts import require_plain, require_plain_texts
-from mechdesign.data.resampling import Sampling
+from mechdesign.data.trajectories import Sampling
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Raw
@@ -43,7 +43,7 @@ from mechdesign.specification._designs import check_solver, design_problem, pred
 from mechdesign.specification._document import Document, SolverTable
 from mechdesign.specification._domains import build_domain, build_observables, doubts_of
 from mechdesign.specification._ledgers import open_ledger
-from mechdesign.specification._measures import Measures
+from mechdesign.specification._measures import Measures, price_visits, read_raw_visits
 from mechdesign.specification._origin import build_origin
 from mechdesign.specification._policy import (
     PolicyTable,
@@ -56,7 +56,6 @@ from mechdesign.specification._policy import (
 from mechdesign.specification._priors import build_prior, sampling_of
 from mechdesign.specification._read import Source, convert, read_text, tables_of
 from mechdesign.specification._steps import States, Steps, read_steps
-from mechdesign.specification._visits import price_visits, read_raw_visits
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._sizes import Size, check_size
 

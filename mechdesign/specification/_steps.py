@@ -15,10 +15,9 @@ from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.data.labels import Names
 from mechdesign.data.movement import Fault, LeftOut, Movement, blank, degrees_of, numbers_of, order_in_time, time_faults
-from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
 from mechdesign.data.table import Table as Columns
 from mechdesign.data.table import read_table
-from mechdesign.data.trajectories import as_states, find_state, locator
+from mechdesign.data.trajectories import Resampled, Sampling, as_states, find_state, locator, sampled, seconds_text
 from mechdesign.mechanisms._kinds import MECHANISMS
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import ChainTable, PriorTable, Table, says

@@ -30,8 +30,17 @@ from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.model._grammar import FilesTable, MatrixFile, Table, says
 from mechdesign.specification._ledgers import LedgerTable, open_ledger
 from mechdesign.specification._read import PLANNED, VERSION, Epsilon, Source, convert, read_text, tables_of
-from mechdesign.specification._records import PeopleTable, Records, RecordsTable, build_records, value_numbers
-from mechdesign.specification._table_policies import BlocksTable, RecordPolicyTable, blocks, build_policy
+from mechdesign.specification._table_sections import (
+    BlocksTable,
+    PeopleTable,
+    RecordPolicyTable,
+    Records,
+    RecordsTable,
+    blocks,
+    build_policy,
+    build_records,
+    value_numbers,
+)
 from mechdesign.tables._budget import Budget
 from mechdesign.tables._charges import CONFIDENCE, LedgerPart, Terms, Time, part_of, planned_epsilon
 from mechdesign.tables._domain import Attribute, Domain, refuse_counts
@@ -264,7 +273,7 @@ class DividedLedgerTable(LedgerTable, frozen=True):
 class ReleaseDocument(Table, frozen=True):
     """A specification of a release from a table of records.
 
-    >>> from mechdesign.specification._grammar import schema
+    >>> from mechdesign.specification._document import schema
     >>> sorted(schema(ReleaseDocument)["required"])
     ['domain', 'policy', 'release', 'table']
 

@@ -22,8 +22,7 @@ from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.specification._document import ARGUMENTS, Document
-from mechdesign.specification._graphs import GraphPrivacyTable
-from mechdesign.specification._policy import ReleaseSettings, SpecifiedPolicy
+from mechdesign.specification._policy import GraphPrivacyTable, ReleaseSettings, SpecifiedPolicy
 from mechdesign.specification._read import Source
 from mechdesign.specification._steps import Steps
 from mechdesign.synthesis._result import Design

@@ -11,8 +11,7 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import InputError
 from mechdesign.base._version import __version__
 from mechdesign.solve import _solve as solvers
-from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
-from mechdesign.solve._blocks.solution import BlockSolution, combine_solutions
+from mechdesign.solve._block_angular import BlockProgram, BlockSolution, FloorBlock, WorstBlock, combine_solutions
 from mechdesign.solve._blocks.symmetry import Symmetry, find_symmetry, generate_group, is_invariant, make_symmetry
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import Attempt

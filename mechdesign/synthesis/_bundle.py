@@ -29,18 +29,16 @@ from numpy.typing import NDArray
 
 from mechdesign.base._errors import CertificateError, InputError, VerifierMemoryError
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify._bundle import TABLE, Bundle
+from mechdesign.certify._bundle import TABLE, Bundle, exact_lines, lines
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._stated import Stated
-from mechdesign.certify._table import exact_lines, lines
 from mechdesign.certify._texts import require_plain, require_plain_texts, to_cell
 from mechdesign.certify._verify import prove
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._domain import BoundingBox, Domain, Grid, GridPart
-from mechdesign.model._locate import Lattice
+from mechdesign.model._locate import Lattice, Plane
 from mechdesign.model._origin import Origin
-from mechdesign.model._plane import Plane
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._kinds import load_requirements
 from mechdesign.model._words import recognise_distance

@@ -33,7 +33,7 @@ from mechdesign.certify._privacy import check
 from mechdesign.certify._stated import Stated
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem, largest_distortion
-from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._kinds import ClaimedPrivacy
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._column_generation import (
     Bracket,

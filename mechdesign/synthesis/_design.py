@@ -1,6 +1,7 @@
 """Design a certified channel: split the problem, try solvers in order, and keep the best certified result.
 
-Secrets that a design would reveal are refused, unless the caller accepts it; a warning names revealed secrets.
+Secrets that a design would reveal are refused, unless the caller accepts it; warnings name revealed secrets and cells
+that are too far apart.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from mechdesign.base._arithmetic import own_arithmetic
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import require_name
 from mechdesign.base._deadline import Deadline, ProgressCallback, Stop, keep
-from mechdesign.base._errors import InputError, RevealedWarning, Shown, SolverError
+from mechdesign.base._errors import InputError, RevealedWarning, Shown, SolverError, SpacingWarning
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact
-from mechdesign.model._disclosure import bounds_pairs, describe_disclosure, find_untied, list_secrets
+from mechdesign.model._disclosure import bounds_pairs, describe_cells, describe_disclosure, find_untied, list_secrets
 from mechdesign.model._problem import Problem
 from mechdesign.solve import _registry as registry
 from mechdesign.solve._contract import Status
@@ -74,6 +75,12 @@ def warn_revealed(result: Design) -> None:
     sentences = describe_disclosure(result.problem, result.certificate.revealed or ())
     if sentences:
         warn(" ".join([*sentences, "All certified claims hold."]), RevealedWarning, stacklevel=3)
+
+
+def warn_coarse(problem: Problem) -> None:
+    """Issue a `SpacingWarning` if the cells of a grid are too far apart for metric privacy."""
+    if said := describe_cells(problem):
+        warn(said, SpacingWarning, stacklevel=3)
 
 
 def _suggest_remedy(problem: Problem, secret: int) -> str:
@@ -151,6 +158,7 @@ def design(
         BracketWarning: The final gap exceeds both the tolerance and 2 %.
         RevealedWarning: An answer reveals secrets for certain, or for all practical purposes because every bound on
             them is at least 2^62. The warning is also issued if no requirement bounds a pair.
+        SpacingWarning: The cells of a grid are so far apart under metric privacy that the answer is often the true one.
 
     Raises:
         InfeasibleError: No channel with the permitted answers meets all bounds and floors.
@@ -173,6 +181,7 @@ def design(
         check_isolated(problem, isolated)
         result = synthesise(problem, settings)
         warn_revealed(result)
+        warn_coarse(problem)
         return result.noted(isolated=isolated) if isolated == "release" and result.summary.isolated is None else result
 
 

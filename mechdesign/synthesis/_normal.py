@@ -37,7 +37,7 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.base._values import cached_property
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._components import label_components
+from mechdesign.model._claims import label_components
 from mechdesign.model._problem import Problem
 from mechdesign.solve._block_angular import imply_exponents
 from mechdesign.solve._blocks.layout import is_sparse

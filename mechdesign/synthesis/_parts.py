@@ -11,7 +11,7 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._components import label_disclosed_sets, label_tied_secrets
+from mechdesign.model._claims import label_disclosed_sets, label_tied_secrets
 from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._normal import VACUOUS

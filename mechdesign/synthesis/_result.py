@@ -21,7 +21,7 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_path
 from mechdesign.base._display import card
-from mechdesign.base._errors import BracketWarning, InputError, ReportError
+from mechdesign.base._errors import BracketWarning, CertificateError, InputError, ReportError
 from mechdesign.base._version import __version__
 from mechdesign.base._warnings import warn
 from mechdesign.certify import _bundle as bundle
@@ -340,8 +340,16 @@ class Design:
             found = bundle.read(as_path(folder, "folder"))
             problem, origin = sets.restore_problem(found)
             channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
+            _check_belongs(found.certificate, problem)
         summary = SolveSummary.from_provenance(found.certificate.provenance)
         return cls(problem, channel, found.certificate, found.evidence.multipliers, summary, origin)
+
+
+def _check_belongs(certificate: Certificate, problem: Problem) -> None:
+    """Raise `CertificateError` if a certificate that was only read names requirements or secrets of another problem."""
+    n, secrets = len(problem.prior), (*(certificate.pair or ()), *certificate.revealed)
+    if len(certificate.requirements) != len(problem.claims) or not all(0 <= secret < n for secret in secrets):
+        raise CertificateError("malformed certificate: it belongs to another problem")
 
 
 @in_own_arithmetic

@@ -31,7 +31,7 @@ from mechdesign.base._names import labels_of, named, unless_numbers
 from mechdesign.certify._exact import float_up
 from mechdesign.certify._exponential import ln_upper
 from mechdesign.graphs._exposure import degree_of_protection, hull_level
-from mechdesign.graphs._geometry._hull import SensitivityHull
+from mechdesign.graphs._hull import SensitivityHull
 from mechdesign.mechanisms._knorm import KNormMechanism
 from mechdesign.model._channel import Channel
 from mechdesign.model._markov import MarkovChain, VaryingChain

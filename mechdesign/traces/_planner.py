@@ -26,10 +26,10 @@ from mechdesign.certify._claims import PairBound
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._privacy import check
 from mechdesign.certify._texts import require_plain_texts
-from mechdesign.graphs._constraints import constrain, delta_set, disconnected, isolated
+from mechdesign.graphs._builders import constrain, delta_set, disconnected, isolated
+from mechdesign.graphs._cells import nearest
 from mechdesign.graphs._exposure import protected_pairs, sensitivity_hull
-from mechdesign.graphs._geometry._cells import nearest
-from mechdesign.graphs._geometry._hull import as_points
+from mechdesign.graphs._hull import as_points
 from mechdesign.graphs._problem import Within
 from mechdesign.graphs._problem import problem as policy_problem
 from mechdesign.graphs._repairs import Method as RepairMethod

@@ -36,7 +36,7 @@ from mechdesign.base._values import cached_property
 from mechdesign.base._version import __version__
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import csv_text
-from mechdesign.leakage._promises import OUTSIDE
+from mechdesign.leakage._plans import OUTSIDE
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain

@@ -31,7 +31,7 @@ from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._privacy import realised
-from mechdesign.graphs._geometry._hull import SensitivityHull
+from mechdesign.graphs._hull import SensitivityHull
 from mechdesign.graphs._repairs import Repair
 from mechdesign.leakage._entries import Entry
 from mechdesign.leakage.accounting import Ledger

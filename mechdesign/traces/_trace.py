@@ -17,7 +17,7 @@ from mechdesign.base._check import as_generator, as_integer
 from mechdesign.base._errors import InputError, InputWarning, StateError
 from mechdesign.base._locks import ProcessLock
 from mechdesign.base._warnings import warn
-from mechdesign.graphs._constraints import disconnected
+from mechdesign.graphs._builders import disconnected
 from mechdesign.graphs._problem import Within
 from mechdesign.graphs._repairs import Method
 from mechdesign.leakage.accounting import Ledger

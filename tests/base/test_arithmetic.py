@@ -16,8 +16,7 @@ from mechdesign.base._arithmetic import decimals, in_own_arithmetic, own_arithme
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exponential import SHIFT, exp_lower
 from mechdesign.errors import MetricWarning
-from mechdesign.mechanisms._discrete import DiscreteGaussian
-from mechdesign.mechanisms._sampling import exp_minus
+from mechdesign.mechanisms._discrete import DiscreteGaussian, exp_minus
 from mechdesign.model._words import format_bound
 from mechdesign.traces._hmm import forward, smooth
 
@@ -81,6 +80,7 @@ CASES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.SpacingWarning")
 @each_row("name", CASES)
 def test_numbers_are_those_of_a_caller_without_settings(strict, name):
     found = CASES[name]()
@@ -103,6 +103,7 @@ def test_bounds_are_true_whatever_decimals_the_caller_has(monkeypatch):
     assert (context.Emax, context.traps[decimal.Inexact]) == (decimal.MAX_EMAX, False)
 
 
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.SpacingWarning")
 def test_a_bundle_is_saved_and_verified(strict, tmp_path):
     made = md.design(problem(4.0), solver="block")
     md.save(made, tmp_path / "city", report=False)

@@ -355,7 +355,7 @@ def test_a_design_that_is_stopped_while_it_is_solved_is_certified(solver):
 SCRIPT = """
 import os, signal, sys, threading, time
 from mechdesign.base import _atomic as atomic, _deadline as deadlines
-from mechdesign.cli._process import watch_signals
+from mechdesign.cli._console import watch_signals
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def deaf():

@@ -14,7 +14,7 @@ from rows import each_row
 import mechdesign as md
 from mechdesign.base._display import card
 from mechdesign.errors import ExportError
-from mechdesign.graphs._geometry._hull import SensitivityHull
+from mechdesign.graphs._hull import SensitivityHull
 
 MODULES = [name for name in md.__all__ if isinstance(getattr(md, name), type(sys))]
 

@@ -14,7 +14,7 @@ import mechdesign as md
 from mechdesign import tables as blowfish
 from mechdesign.base._check import require_unmasked
 from mechdesign.errors import InputError
-from mechdesign.graphs._constraints import delta_set, membership
+from mechdesign.graphs._builders import delta_set, membership
 from mechdesign.graphs._exposure import hull_between, hulls_between
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy

@@ -23,10 +23,19 @@ from bundles import line, put, repair
 
 from mechdesign.certify import _archive
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, encode, inspect, read, read_channel, write
+from mechdesign.certify._bundle import (
+    CERTIFICATE,
+    CHANNEL,
+    DUAL,
+    encode,
+    exact_lines,
+    inspect,
+    read,
+    read_channel,
+    write,
+)
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, PairMultipliers
-from mechdesign.certify._table import exact_lines
 from mechdesign.certify._verify import verify
 from mechdesign.errors import CertificateError, ExportError, InputError, UnverifiedError
 

@@ -12,7 +12,7 @@ from mechdesign.certify import _bundle as bundle
 from mechdesign.certify import second_verifier
 from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._revealed import revealed
+from mechdesign.certify._privacy import revealed
 from mechdesign.certify._verify import verify
 
 

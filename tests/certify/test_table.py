@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.certify._table import exact_lines, lines
+from mechdesign.certify._bundle import exact_lines, lines
 
 
 def test_decimals_are_the_numbers_themselves() -> None:

@@ -13,9 +13,8 @@ from bundles import line, put, repair, whole
 
 from mechdesign.certify import __main__, _archive, second_verifier
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify._bundle import CHANNEL, TABLE
+from mechdesign.certify._bundle import CHANNEL, TABLE, exact_lines
 from mechdesign.certify._certificate import certify
-from mechdesign.certify._table import exact_lines
 from mechdesign.certify._texts import csv_text, escape, from_cell, require_plain, require_plain_texts, to_cell
 from mechdesign.certify._verify import verify
 from mechdesign.errors import CertificateError, InputError

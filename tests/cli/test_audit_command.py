@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,8 @@ def test_json_has_everything_and_the_page_is_written(blank_pictures: None) -> No
     assert answer["epsilon"] == found.epsilon
     assert answer["cost"] == found.cost
     assert answer["optimum"] <= answer["cost"]
+    shown = run("audit", "laplace.csv", "--spec", "spec.toml", "--optimum").stdout
+    assert float(re.findall(r"(?m)^optimum +(\S+)", shown)[0]) <= answer["optimum"]
     assert answer["worst_pairs"][0]["observable"] == found.witness.observable
     assert 'id="pairs"' in Path("page.html").read_text(encoding="utf-8")
 

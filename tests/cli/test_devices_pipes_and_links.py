@@ -20,7 +20,7 @@ from mechdesign.base._atomic import make_hidden_name, replace_files, write_file
 from mechdesign.base._files import find_output, write_output
 from mechdesign.base._locks import file_of
 from mechdesign.cli import exit_code
-from mechdesign.data.budgets import read_budgets
+from mechdesign.data.matrices import read_budgets
 from mechdesign.errors import ClosedPipeError, ExportError, InputError
 from mechdesign.traces._published import load_published
 

@@ -10,7 +10,7 @@ from cli_examples import assert_wrong_usage, run, well
 
 import mechdesign as md
 from mechdesign import specification as spec
-from mechdesign.specification._grammar import schema
+from mechdesign.specification._document import schema
 from mechdesign.specification.examples import EXAMPLES, find
 
 

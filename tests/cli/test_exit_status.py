@@ -127,6 +127,21 @@ def test_a_damaged_bundle_fails_its_verification_and_is_wrong_input_elsewhere(or
             assert says in result.stderr, (name, command, result.stderr)
 
 
+def test_a_certificate_of_another_problem_is_wrong_input(made: Path) -> None:
+    document = json.loads((made / CERTIFICATE).read_text())
+    for name, changed in (
+        ("pair", {"holds": False, "reason": "told", "pair": [0, 99]}),
+        ("revealed", {"revealed": [-1]}),
+        ("requirements", {"requirements": []}),
+    ):
+        other = document | {"certificate": document["certificate"] | changed}
+        (made / CERTIFICATE).write_text(_with_digest(other))
+        result = run("inspect", made)
+        assert (result.exit_code, result.stdout) == (2, ""), name
+        assert "malformed certificate: it belongs to another problem" in flat(result.stderr), name
+        assert run("verify", made).exit_code == 1, name
+
+
 def _with_digest(document: dict[str, Any]) -> str:
     return json.dumps({**document, "digest": document_digest(document)})
 

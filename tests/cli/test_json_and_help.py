@@ -16,7 +16,7 @@ from cli_examples import SPECIFICATION, assert_wrong_usage, run, well, write
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.cli._found import Found, Shown, show
-from mechdesign.specification._grammar import schema
+from mechdesign.specification._document import schema
 from mechdesign.specification.examples import text_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from cli_examples import assert_wrong_usage, flat, run, well, write
 import mechdesign as md
 from mechdesign import leakage
 from mechdesign.cli._console import at_most
-from mechdesign.data.budgets import read_budgets
+from mechdesign.data.matrices import read_budgets
 from mechdesign.leakage._recursion import windows
 from mechdesign.leakage.accounting import begin_ledger
 
@@ -53,6 +53,23 @@ def test_the_table_rounds_up_what_the_library_finds() -> None:
         "all releases together": "1",
     }.items():
         assert re.search(rf"\n{name} +{value}\n", facts), name
+
+
+def test_what_is_said_of_leakage_holds_for_an_epsilon_of_every_pair() -> None:
+    line = ("--backward", "B.csv", "--steps", "3")
+    for command in (("leakage", *line, "--epsilon", "1"), ("budget", *line, "--alpha", "1")):
+        assert ", if ε bounds every pair of states." in well(*command).stdout
+        assert "must bound every pair of states, and not be per unit of a distance" in flat(
+            well(command[0], "-h").stdout
+        )
+
+
+def test_leakage_that_adds_up_is_warned_of_as_budgets_of_zero_are() -> None:
+    reason = "two rows of the backward matrix have disjoint supports, so that leakage adds up without loss"
+    given = ("--backward", "I.csv", "--steps", "4")
+    for command in (("leakage", *given, "--epsilon", "0.1"), ("budget", *given, "--alpha", "1")):
+        assert flat(well(*command).stderr).count(reason) == 1, command
+    assert "disjoint" not in well("leakage", "--backward", "B.csv", "--steps", "4", "--epsilon", "0.1").stderr
 
 
 def test_budgets_are_added_as_they_are_printed() -> None:

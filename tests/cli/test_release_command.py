@@ -284,7 +284,7 @@ def _charged() -> float:
         ("report._trace_page.html", ["release.json", "released.csv", "steps.json"]),
         ("traces._released.steps_json", ["released.csv"]),
         # The truth comes last.
-        ("report._trace_figures.private_files", PUBLIC),
+        ("report._trace_page.private_files", PUBLIC),
     ],
 )
 def test_pages_that_fail_leave_the_outputs_and_say_what_is_spent(

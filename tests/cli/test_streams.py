@@ -13,7 +13,7 @@ from cli_examples import SPECIFICATION, write
 
 from mechdesign.__main__ import run as run_module
 from mechdesign.cli import main
-from mechdesign.cli._process import divert, use_streams
+from mechdesign.cli._console import divert, use_streams
 
 
 class Broken(io.StringIO):

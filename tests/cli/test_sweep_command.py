@@ -11,7 +11,7 @@ from cli_examples import assert_wrong_usage, run, well, write
 from sweep_examples import text
 
 import mechdesign as md
-from mechdesign.data.budgets import read_budgets
+from mechdesign.data.matrices import read_budgets
 from mechdesign.runs import sweep as module
 
 RESPONSE = """

@@ -16,7 +16,7 @@ import mechdesign as md
 from mechdesign.certify import second_verifier
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model._origin import STANDS_IN, Origin
-from mechdesign.report._private import private
+from mechdesign.report._statements import private
 from mechdesign.synthesis._result import withhold_prior
 
 VISITS = [17, 3, 0, 1, 40, 2]
@@ -118,6 +118,7 @@ def test_sweeps_and_policy_graphs_say_it_too(tmp_path: Path) -> None:
     write_visits(tmp_path)
     write(SPECIFICATION + '[sweep]\n"privacy.0.epsilon" = [0.5]\n')
     assert "private" in say("sweep", "s.toml", "-o", "w", "--jobs", "1")
+    assert "The prior was counted in data" in Path("w/report.html").read_text(encoding="utf-8")
     # A policy graph of steps in data tells them.
     write("user,lat,lon\n" + "".join(f"ann,50.005,{8.005 + 0.01 * (k % 3)}\n" for k in range(9)), "c.csv")
     graph = '[[privacy]]\nkind = "graph"\nepsilon = 1\ntransitions = { estimated = true }\n'
@@ -126,6 +127,12 @@ def test_sweeps_and_policy_graphs_say_it_too(tmp_path: Path) -> None:
 
 
 # --- without the prior ---
+
+
+def test_the_export_says_that_the_channel_depends_on_the_prior(folder: Path, tmp_path: Path) -> None:
+    assert "the channel still depends on the true prior" in say(
+        "export", folder, "--without-prior", "-o", tmp_path / "x"
+    )
 
 
 def test_a_folder_without_the_prior_verifies_and_says_what_stands_there(folder: Path, exported: Path) -> None:

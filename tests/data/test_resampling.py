@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import each_row
 
-from mechdesign.data.resampling import Sampling, duration, resample, sampled, seconds_text
-from mechdesign.data.trajectories import Trajectory
+from mechdesign.data.trajectories import Sampling, Trajectory, duration, resample, sampled, seconds_text
 from mechdesign.errors import InputError
 from mechdesign.specification._steps import Steps
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import click
 import pytest
 
 EXTENSIONS = Path(__file__).parents[2] / "docs" / "_ext"
@@ -37,6 +38,20 @@ def _extensions() -> Iterator[None]:
 
 def imported(name: str) -> ModuleType:
     return importlib.import_module(name)
+
+
+def test_the_page_of_commands_shows_what_help_prints() -> None:
+    from click.testing import CliRunner
+
+    from mechdesign.cli import main
+
+    for words in (["leakage"], ["ledger", "new"]):
+        command = main
+        for word in words:
+            command = command.get_command(click.Context(command), word)
+        printed = CliRunner().invoke(main, [*words, "--help"], prog_name="mechdesign").output
+        shown = imported("generated").help_text(command, f"mechdesign {' '.join(words)}")
+        assert shown.split() == printed.split(), words
 
 
 def test_literals_lead_to_the_object_they_name() -> None:

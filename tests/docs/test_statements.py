@@ -51,5 +51,5 @@ def test_the_larger_ratio_of_parallel_edges_overstates():
 def test_the_landing_page_shows_the_stored_measurement_of_its_town():
     text = (DOCS / "index.md").read_text(encoding="utf-8")
     stored = json.loads((DOCS / "results" / "same_epsilon.json").read_text(encoding="utf-8"))["values"]
-    less = stored["planar Laplace, moved to the nearest cell, less"]
+    less = stored["planar Laplace, moved to the nearest answer, less"]
     assert f"## {less:.0%} less error at the same ε".replace("%", " %") in text

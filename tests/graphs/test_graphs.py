@@ -17,8 +17,7 @@ from scipy import sparse
 import mechdesign as md
 from mechdesign import graphs
 from mechdesign.errors import InputError, InputWarning
-from mechdesign.graphs._builders import check_graph, edge_array
-from mechdesign.graphs._constraints import components, delta_set, disconnected, excluded
+from mechdesign.graphs._builders import check_graph, components, delta_set, disconnected, edge_array, excluded
 from mechdesign.graphs._exposure import component_hulls
 from mechdesign.measures import _utility as metrics
 

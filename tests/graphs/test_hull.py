@@ -14,9 +14,9 @@ from scipy import spatial, stats
 import mechdesign as md
 from mechdesign import graphs
 from mechdesign.errors import InputError
-from mechdesign.graphs._constraints import components
+from mechdesign.graphs._builders import components
 from mechdesign.graphs._exposure import component_hulls
-from mechdesign.graphs._geometry._hull import TOLERANCE, simplex_volumes
+from mechdesign.graphs._hull import TOLERANCE, simplex_volumes
 
 SensitivityHull = graphs.SensitivityHull
 

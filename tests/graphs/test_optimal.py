@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.certify._certificate import certify
 from mechdesign.errors import CertificateError, InfeasibleError, InputError, RevealedWarning
-from mechdesign.graphs._constraints import components
+from mechdesign.graphs._builders import components
 from mechdesign.model._problem import largest_distortion
 
 

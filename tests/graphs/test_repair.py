@@ -14,7 +14,7 @@ from scipy import spatial
 import mechdesign as md
 from mechdesign import graphs
 from mechdesign.errors import InputError
-from mechdesign.graphs._constraints import components
+from mechdesign.graphs._builders import components
 from mechdesign.graphs._exposure import component_hulls, protectable
 from mechdesign.graphs._repairs import LARGEST_SEARCH
 

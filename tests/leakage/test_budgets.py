@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from refusals import Mistake, assert_refused
 
 from mechdesign import leakage
-from mechdesign.data.budgets import read_budgets
+from mechdesign.data.matrices import read_budgets
 from mechdesign.errors import BudgetWarning, ExportError, InputError
 from mechdesign.leakage._correlations import Candidates, Varying
 from mechdesign.model._markov import smooth

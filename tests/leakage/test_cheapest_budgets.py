@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.leakage._best_budgets import best_budgets
-from mechdesign.leakage._budget_program import CostCurve
+from mechdesign.leakage._best_budgets import CostCurve, best_budgets
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._loss_by_programs import _polish
 from mechdesign.leakage._recursion import windows

@@ -18,8 +18,7 @@ from mechdesign.data.trajectories import Trajectory, Visits, to_grid
 from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
 from mechdesign.leakage._correlations import mismatch
 from mechdesign.model._domain import Domain
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._open_chain import ENDS, Ends
+from mechdesign.model._markov import ENDS, Ends, MarkovChain
 
 # Steps between the places a, b and c, and to the destination e, which no step leaves.
 COUNTS = np.array([[0, 6, 4, 0], [3, 0, 6, 1], [2, 2, 0, 6], [0, 0, 0, 0]])

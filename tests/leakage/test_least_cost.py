@@ -11,8 +11,7 @@ from long import mostly_long
 
 from mechdesign import leakage
 from mechdesign.errors import CorrelationWarning
-from mechdesign.leakage._best_budgets import best_budgets
-from mechdesign.leakage._budget_program import Program, StateGrid, as_curves, solve
+from mechdesign.leakage._best_budgets import Program, StateGrid, as_curves, best_budgets, solve
 from mechdesign.leakage._correlations import Varying
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._recursion import windows

@@ -28,7 +28,7 @@ import mechdesign as md
 from mechdesign.base import _atomic as atomic
 from mechdesign.base._locks import ProcessLock, hold_lock, lock_file_of
 from mechdesign.errors import BudgetExceededError, ExactReleaseError, InputError, LedgerError, LockWarning
-from mechdesign.leakage._ledger_file import read_ledger
+from mechdesign.leakage._contents import read_ledger
 from mechdesign.leakage._partition import Partition
 from mechdesign.leakage.accounting import Ledger, begin_ledger, check_folders
 

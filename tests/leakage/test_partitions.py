@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mechdesign.errors import InputError, LedgerError
-from mechdesign.leakage._ledger_file import _digest, read_ledger
+from mechdesign.leakage._contents import _digest, read_ledger
 from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
 from mechdesign.leakage.accounting import Ledger
 

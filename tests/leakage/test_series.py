@@ -18,7 +18,7 @@ import mechdesign as md
 from mechdesign.certify._exact import exact_text
 from mechdesign.errors import BudgetExceededError, InputError, LeakageExceededError, LedgerError
 from mechdesign.leakage import Candidates
-from mechdesign.leakage._ledger_file import _digest
+from mechdesign.leakage._contents import _digest
 from mechdesign.leakage._partition import Partition
 from mechdesign.leakage._upwards import first
 from mechdesign.leakage.accounting import Ledger, LedgerSeries, begin_ledger

@@ -275,7 +275,7 @@ def test_sentences_say_what_the_sums_mean() -> None:
     assert "divided by its exact sum" in counted[0]
     assert "The deviation is large" in counted[1]
     negative = describe_rows(md.audit([[1.0, -1e-17], [0.5, 0.5]], TWO))
-    assert any("1 entry is negative" in sentence for sentence in negative)
+    assert "Negative entries, which the audit replaces by 0: 1." in negative
     same_place = judge_audit(md.audit([[0.5, 0.5], [0.4, 0.6]], np.zeros((2, 2))))
     assert "distance 0" in str(same_place)
 

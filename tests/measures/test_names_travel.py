@@ -22,7 +22,7 @@ import mechdesign as md
 from mechdesign.data import Named
 from mechdesign.data.matrices import read_matrix
 from mechdesign.errors import CorrelationWarning, InputError, InputWarning
-from mechdesign.graphs._constraints import delta_set
+from mechdesign.graphs._builders import delta_set
 from mechdesign.model._markov import VaryingChain, smooth
 from mechdesign.model._problem import largest_distortion
 

@@ -13,9 +13,8 @@ import pytest
 from long import mostly_long
 from scipy import stats
 
-from mechdesign.mechanisms import _sampling as sampling
-from mechdesign.mechanisms._discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteLaplace, DiscreteNoise
-from mechdesign.mechanisms._sampling import exp_minus
+from mechdesign.mechanisms import _discrete as sampling
+from mechdesign.mechanisms._discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteLaplace, DiscreteNoise, exp_minus
 
 LAWS = [
     DiscreteLaplace(Fraction(1, 10)),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.certify._privacy import check, realised
 from mechdesign.errors import InputError
-from mechdesign.graphs._constraints import components
+from mechdesign.graphs._builders import components
 from mechdesign.measures import _utility as metrics
 from mechdesign.mechanisms._kinds import HULLED, MECHANISMS
 

@@ -17,7 +17,7 @@ from scipy.integrate import quad
 
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.graphs._builders import from_edges
-from mechdesign.graphs._geometry._cells import (
+from mechdesign.graphs._cells import (
     _second_difference,
     all_pairs,
     clip,
@@ -28,7 +28,7 @@ from mechdesign.graphs._geometry._cells import (
     quadrants,
     rectangles,
 )
-from mechdesign.graphs._geometry._hull import SensitivityHull
+from mechdesign.graphs._hull import SensitivityHull
 from mechdesign.mechanisms import _masses as masses_module
 from mechdesign.mechanisms._knorm import PlanarIsotropic
 from mechdesign.mechanisms._masses import cell_masses

@@ -18,8 +18,8 @@ import mechdesign as md
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._privacy import check, realised
 from mechdesign.errors import CertificateError, InputError
+from mechdesign.graphs._cells import nearest
 from mechdesign.graphs._exposure import protected_pairs
-from mechdesign.graphs._geometry._cells import nearest
 from mechdesign.mechanisms import _knorm as knorm
 from mechdesign.mechanisms import _masses as masses
 from mechdesign.mechanisms._knorm import KNormMechanism

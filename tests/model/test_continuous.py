@@ -26,7 +26,7 @@ from mechdesign.model import _answers as drawing
 from mechdesign.model._answers import draw_anchors
 from mechdesign.model._dithering import anchor_means
 from mechdesign.model._requirements import _kinds
-from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._kinds import ClaimedPrivacy
 
 NORMS = {"euclidean": 2, "manhattan": 1, "chebyshev": 0}
 ONE = 2**62
@@ -335,7 +335,7 @@ def test_an_anchor_that_is_never_drawn_counts_for_nothing():
 
 def test_far_anchors_are_warned_of_with_the_spacing_to_take():
     anchors = md.Domain.anchors(columns=2, rows=3, width=8.0, height=8.0)
-    advice = r"apart, and ε times this spacing is 8\. .* Place anchors at most 2 km .* 0\.5 km"
+    advice = r"apart, and ε times this spacing is 8\. .* Keep anchors at most 2 km .* 0\.5 km"
     with pytest.warns(SpacingWarning, match=advice):
         md.ContinuousPrivacy(1, anchors)
     with warnings.catch_warnings():

@@ -182,7 +182,7 @@ def test_far_anchors_are_warned_of_on_the_command_line(folder):
     (folder / "spec.toml").write_text(SPECIFICATION.replace("epsilon = 1.5", "epsilon = 5"))
     found = CliRunner().invoke(main, ["design", str(folder / "spec.toml"), "-o", str(folder / "out"), "--no-report"])
     assert found.exit_code == 0, found.output
-    assert "Place anchors at most 0.4 km apart" in found.stderr
+    assert "Keep anchors at most 0.4 km apart" in found.stderr
     with pytest.warns(SpacingWarning):
         read_spec(folder / "spec.toml").problem()
 

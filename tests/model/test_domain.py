@@ -12,7 +12,7 @@ from rows import each_row
 
 from mechdesign.errors import InputError
 from mechdesign.model._domain import BoundingBox, Domain, Grid
-from mechdesign.model._plane import EARTH_RADIUS_KM, Plane
+from mechdesign.model._locate import EARTH_RADIUS_KM, Plane
 
 
 def test_grid_has_row_major_cell_centres():

@@ -10,8 +10,7 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InfeasibleError, InputError
-from mechdesign.model._claims import Claims
-from mechdesign.model._components import label_disclosed_sets, label_tied_secrets
+from mechdesign.model._claims import Claims, label_disclosed_sets, label_tied_secrets
 from mechdesign.model._problem import largest_distortion
 
 INF = math.inf

@@ -17,7 +17,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.graphs._constraints import components
+from mechdesign.graphs._builders import components
 from mechdesign.traces._composition import compose_graphs
 
 TOWN = md.Domain.from_labels(["home", "work", "gym", "pub"])

@@ -24,7 +24,7 @@ from mechdesign.errors import (
     SpecificationError,
 )
 from mechdesign.model._problem import largest_distortion
-from mechdesign.report._design_tables import adversaries
+from mechdesign.report._design_page import adversaries
 
 HAMMING = 1.0 - np.eye(4)
 

@@ -41,6 +41,17 @@ def test_an_audit_shows_epsilon_by_distance():
     assert float(rows[-1][2]) == pytest.approx(max(each.epsilon for each in found.epsilon_by_distance()), rel=1e-6)
 
 
+def test_colours_begin_at_zero_if_all_secrets_need_almost_the_same_epsilon():
+    town = md.Domain.grid(4, 3, 4.0, 3.0, unit="km")
+    distance = md.distances.euclidean(town)
+    made = md.design(md.Problem(md.Prior.uniform(12), distance, [md.MetricPrivacy(1, distance)], secrets=town))
+    truncated = md.mechanisms.PlanarLaplace(1.0, town).density()
+    for matrix, low in ((made.channel.matrix, 0.0), (truncated, None)):
+        found = md.audit(matrix, distance, secrets=town)
+        [image] = _audit_page.pairs_figure(found, found.worst_pairs(5)).axes[0].images
+        assert image.norm.vmin == pytest.approx(found.exposure.min() if low is None else low)
+
+
 def test_an_infinite_epsilon_is_inf_in_the_file():
     found = md.audit([[1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]], distance=KM, secrets=LINE)
     page = _audit_page.html(found)

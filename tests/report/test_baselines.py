@@ -10,11 +10,18 @@ from report_examples import city, design_of
 
 import mechdesign as md
 from mechdesign.certify import _privacy as privacy
-from mechdesign.measures._baselines import NO_INFORMATION, baselines, combine_bounds, exponential, reference_costs
+from mechdesign.measures._baselines import (
+    NO_INFORMATION,
+    ON_CELLS,
+    TUNED,
+    baselines,
+    combine_bounds,
+    reference_costs,
+    tuned_exponential,
+)
 from mechdesign.model._words import short
-from mechdesign.report._design_page import html
-from mechdesign.report._design_tables import side_by_side
-from mechdesign.report._proved import describe_proof
+from mechdesign.report._design_page import html, side_by_side
+from mechdesign.report._statements import describe_proof
 
 
 def grid(epsilon, objective="expected", power=1):
@@ -25,13 +32,14 @@ def grid(epsilon, objective="expected", power=1):
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.8, 4.0])
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.SpacingWarning")
 def test_every_baseline_is_private_and_none_beats_the_optimum(epsilon):
     problem = grid(epsilon)
     (bound,) = problem.claims
     found = {item.name: item for item in baselines(problem)}
     assert list(found) == [
-        "planar Laplace, truncated", "planar Laplace, remapped", "exponential mechanism",
-        "exponential mechanism, remapped", NO_INFORMATION,
+        ON_CELLS, "planar Laplace, remapped", TUNED,
+        f"{TUNED}, remapped", NO_INFORMATION,
     ]  # fmt: skip
     lower = md.design(problem).certificate.lower_bound
     for item in found.values():
@@ -42,8 +50,8 @@ def test_every_baseline_is_private_and_none_beats_the_optimum(epsilon):
         assert item.cost >= lower * (1 - 1e-6)
     assert found[NO_INFORMATION].tight == (0.0,)
     assert found[NO_INFORMATION].cost == pytest.approx((problem.prior @ problem.cost).min())
-    for name in ("planar Laplace", "exponential mechanism"):
-        plain = found.get(name) or found[f"{name}, truncated"]
+    for name in ("planar Laplace", TUNED):
+        plain = found.get(name) or found[ON_CELLS]
         remapped = found[f"{name}, remapped"]
         assert remapped.cost <= plain.cost * (1 + 1e-12)
         assert remapped.tight[0] <= plain.tight[0]
@@ -53,14 +61,15 @@ def test_every_baseline_is_private_and_none_beats_the_optimum(epsilon):
 def test_remapping_against_distances_is_the_optimal_attack():
     problem = grid(0.8)
     found = {item.name: item for item in baselines(problem)}
-    plain, remapped = found["exponential mechanism"], found["exponential mechanism, remapped"]
+    plain, remapped = found[TUNED], found[f"{TUNED}, remapped"]
     assert remapped.cost == pytest.approx(plain.error)
 
 
 def test_the_exponential_mechanism_uses_all_of_its_budget():
     for problem in (grid(0.3), grid(2.0)):
         bound = combine_bounds(problem)
-        mechanism = exponential(bound)
+        mechanism, rate = tuned_exponential(bound)
+        np.testing.assert_allclose(np.log(mechanism / np.diag(mechanism)[:, None]), -rate * bound, atol=1e-9)
         used = np.log(mechanism[:, None] / mechanism[None]).max(axis=2)
         assert (used <= bound + 1e-12).all()
         apart = ~np.eye(20, dtype=bool)
@@ -68,7 +77,7 @@ def test_the_exponential_mechanism_uses_all_of_its_budget():
 
 
 def test_where_all_secrets_are_alike_it_is_randomised_response():
-    found = exponential(np.log(3) * (1 - np.eye(4)))
+    found, _ = tuned_exponential(np.log(3) * (1 - np.eye(4)))
     np.testing.assert_allclose(found, (np.ones((4, 4)) + 2 * np.eye(4)) / 6)
 
 
@@ -77,7 +86,7 @@ def test_planar_laplace_follows_the_tightest_bound():
     apart = md.distances.euclidean(domain)
     both = [md.MetricPrivacy(2, apart), md.ThresholdPrivacy("0.6", apart, 1)]
     problem = md.Problem(np.full(4, 0.25), apart, both, secrets=domain, observables=domain)
-    found = next(item for item in baselines(problem) if item.name == "planar Laplace, truncated")
+    found = next(item for item in baselines(problem) if item.name == ON_CELLS)
     assert found.tight[0] <= 0.6 * (1 + 1e-6)
     assert found.tight[1] <= 0.6 * (1 + 1e-6)
 
@@ -87,13 +96,13 @@ def test_without_places_there_is_no_planar_laplace_and_its_sentence_is_not_there
     graph = nx.Graph([(0, 1), (1, 2), (3, 4)])
     problem = md.Problem(np.full(5, 0.2), 1 - np.eye(5), [md.GraphPrivacy("1/3", graph)])
     found = {item.name: item for item in baselines(problem)}
-    assert set(found) == {"exponential mechanism", "exponential mechanism, remapped", NO_INFORMATION}
+    assert set(found) == {TUNED, f"{TUNED}, remapped", NO_INFORMATION}
     # Components share no answer: zeros are kept.
-    assert not found["exponential mechanism"].channel.numerators[0, 3:].any()
+    assert not found[TUNED].channel.numerators[0, 3:].any()
     made = md.design(problem)
     page = html(made)
     assert "Planar Laplace noise" not in page
-    assert "exponential mechanism draws" in page
+    assert "tuned exponential mechanism draws" in page
     # A fraction in an exponent stands in brackets.
     assert "e^(1/3) p(o|t)" in describe_proof(made.problem, made.certificate)[0]
 
@@ -110,7 +119,7 @@ def test_baselines_that_miss_a_floor_say_so():
     apart = md.distances.euclidean(domain)
     requirements = [md.MetricPrivacy(20, apart), md.DistortionPrivacy("0.6", apart)]
     notes = {item.name: item.note for item in baselines(md.Problem(np.full(3, 1 / 3), apart, requirements))}
-    assert notes["exponential mechanism"] == "violates the distortion floor"
+    assert notes[TUNED] == "violates the distortion floor"
     assert notes[NO_INFORMATION] == ""
 
 

@@ -181,14 +181,17 @@ def test_costs_are_in_order_on_one_axis():
         Reference("this design", 2.0),
         Reference("usual", 3.0, "misses the floor", meets=False),
         Reference(NO_INFORMATION, 4.0),
+        Reference("a long name " * 9, 5.0),
     ]
     axes = Figure().subplots()
     figures.draw_costs(axes, references, 2.0, "km")
     dots = [line for line in axes.lines if line.get_marker() == "o"]
-    assert [line.get_xdata()[0] for line in reversed(dots)] == [1.9999, 2.0, 3.0, 4.0]
-    assert [line.get_markerfacecolor() == "white" for line in reversed(dots)] == [False, False, True, False]
+    assert [line.get_xdata()[0] for line in reversed(dots)] == [1.9999, 2.0, 3.0, 4.0, 5.0]
+    assert [line.get_markerfacecolor() == "white" for line in reversed(dots)] == [False, False, True, False, False]
     texts = [text.get_text() for text in reversed(axes.texts)]
-    assert texts == ["lower bound: 1.9999 km", "this design: 2 km", "usual: 3 km", f"{NO_INFORMATION}: 4 km"]
+    assert texts[:4] == ["lower bound: 1.9999 km", "this design: 2 km", "usual: 3 km", f"{NO_INFORMATION}: 4 km"]
+    # A name may be cut, but not the number.
+    assert re.fullmatch("(a long name ){2,}.*…: 5 km", texts[4])
     assert axes.get_xlabel() == "cost (km); hollow: does not meet all requirements"
 
 
@@ -213,6 +216,25 @@ def test_every_figure_of_a_design_can_be_drawn_on_axes_of_ones_own():
         for wrong in (axes[0, 0].get_figure(), "axes", [None]):
             with pytest.raises(InputError, match="axes"):
                 figures.prior(design, axes=wrong)
+
+
+def test_axes_of_ones_own_keep_their_spines_and_those_of_a_new_figure_have_the_style_of_reports():
+    import mechdesign as md
+
+    town, line = md.Domain.grid(2, 2, 2.0, 2.0), md.Domain.from_points([[0.0], [1.0]])
+    made = md.design(md.Problem([0.75, 0.25], 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))]))
+    drawings = {
+        "costs": (lambda axes=None: md.figures.costs(made, axes=axes), 1),
+        "a graph on a map": (lambda axes=None: md.figures.graph(town, [[0, 1]], axes=axes), 0),
+        "a graph on a line": (lambda axes=None: md.figures.graph(line, [[0, 1]], axes=axes), 1),
+    }
+    for name, (draw, shown) in drawings.items():
+        axes = Figure().subplots()
+        before = {side: (spine.get_visible(), spine.get_edgecolor()) for side, spine in axes.spines.items()}
+        draw(axes)
+        after = {side: (spine.get_visible(), spine.get_edgecolor()) for side, spine in axes.spines.items()}
+        assert after == before, name
+        assert sum(spine.get_visible() for spine in draw().axes[0].spines.values()) == shown, name
 
 
 def test_the_finding_on_errors_says_what_the_numbers_say():

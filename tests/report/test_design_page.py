@@ -13,18 +13,17 @@ from numpy.testing import assert_allclose
 from report_examples import Page, certificate, channel, city, design_of, domains, mixing, page_of, prior_of
 
 from mechdesign.measures import attack
-from mechdesign.measures._baselines import combine_bounds, exponential
+from mechdesign.measures._baselines import combine_bounds, tuned_exponential
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import attack_measure, cost_measure
+from mechdesign.model._problem import Problem, attack_measure, cost_measure
 from mechdesign.model._requirements._distortion import DistortionPrivacy
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
 from mechdesign.model._words import Words, recognise_measure
-from mechdesign.report._design_tables import adversaries, list_adversaries
-from mechdesign.report._proved import describe_proof
+from mechdesign.report._design_page import adversaries, list_adversaries
+from mechdesign.report._statements import describe_proof
 
 
 @pytest.fixture(autouse=True)
@@ -240,7 +239,7 @@ def test_combined_bounds_are_shortest_paths():
     problem = Problem(np.full(5, 0.2), 1 - np.eye(5), [GraphPrivacy("0.5", graph)])
     bound = combine_bounds(problem)
     assert_allclose(bound[0], [0, 0.5, 1.0, np.inf, np.inf])
-    mechanism = exponential(bound)
+    mechanism, _ = tuned_exponential(bound)
     assert_allclose(mechanism.sum(axis=1), 1)
     assert mechanism[0, 3] == 0
     assert combine_bounds(Problem(np.full(5, 0.2), 1 - np.eye(5), [])) is None

@@ -17,7 +17,7 @@ import pytest
 from sweep_examples import sweep
 
 from mechdesign.errors import ExportError
-from mechdesign.runs import _records as records
+from mechdesign.runs import _points as records
 from mechdesign.runs import sweep as module
 from mechdesign.runs.sweep import points, run
 

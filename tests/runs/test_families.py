@@ -10,7 +10,7 @@ from refusals import Mistake, assert_refused
 
 import mechdesign as md
 from mechdesign.errors import MissingDependencyError, StateError
-from mechdesign.leakage._row_pair import fractional
+from mechdesign.leakage._loss_by_programs import fractional
 from mechdesign.runs import bench
 from mechdesign.runs._families import FAMILIES, VARIABLE, RowPairs
 from mechdesign.runs._phases import channel_phases, fraction_phases, largest_leakage

@@ -13,13 +13,12 @@ from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
 from mechdesign.solve._blocks.column_generation import TrialMaster, choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.iterate import start_iterate
-from mechdesign.solve._blocks.master import BlockMaster
+from mechdesign.solve._blocks.master import BlockMaster, BlockWorkingSet
 from mechdesign.solve._blocks.memory import MemoryBudget
 from mechdesign.solve._blocks.newton import RatioRows, factor_blocks
 from mechdesign.solve._blocks.pricing import BlockPricer
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._blocks.tuning import TUNING
-from mechdesign.solve._blocks.working_set import BlockWorkingSet
 from mechdesign.solve._column_generation import Bracket, RestrictedSolution, generate_columns
 from mechdesign.solve._contract import Options
 from mechdesign.solve._threads import Workers

@@ -20,7 +20,7 @@ from mechdesign.solve._block_angular import (
     lower_bound,
     objective,
 )
-from mechdesign.solve._blocks import pricing as bound_correction
+from mechdesign.solve._blocks import pricing
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.pricing import BlockPricer, correct_bound
 from mechdesign.solve._blocks.symmetry import find_symmetry
@@ -213,7 +213,7 @@ def test_negative_multipliers_correct_nothing(monkeypatch):
         ratios = replace(found.multipliers.ratios, values=-found.multipliers.ratios.values)
         return replace(found, multipliers=replace(found.multipliers, ratios=ratios))
 
-    monkeypatch.setattr(bound_correction, "solve_by_interior_point", wrong)
+    monkeypatch.setattr(pricing, "solve_by_interior_point", wrong)
     assert _correct(program, multipliers, missing) is multipliers
 
 

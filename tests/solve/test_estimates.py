@@ -13,7 +13,7 @@ from mechdesign.solve._block_angular import lower_bound, objective
 from mechdesign.solve._blocks.column_generation import solve_block_program
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_by_interior_point
 from mechdesign.solve._blocks.iterate import UNIFORM_START
-from mechdesign.solve._blocks.working_set import find_close_estimates, merge_small_columns, with_estimates
+from mechdesign.solve._blocks.master import find_close_estimates, merge_small_columns, with_estimates
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from block_cases import ARRAYS, grid, iterates, master_of, priced, working_of
 
 from mechdesign.base._deadline import Deadline
-from mechdesign.solve._block_angular import BlockProgram, objective, with_columns
+from mechdesign.solve._block_angular import BlockProgram, combine_solutions, objective, with_columns
 from mechdesign.solve._blocks import interior_point
 from mechdesign.solve._blocks.dual import dual_bound
 from mechdesign.solve._blocks.interior_point import InteriorPoint, solve_by_interior_point
@@ -18,7 +18,6 @@ from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.master import ScheduleRun
 from mechdesign.solve._blocks.pricing import BlockPricer
-from mechdesign.solve._blocks.solution import combine_solutions
 from mechdesign.solve._contract import Options, Status
 
 

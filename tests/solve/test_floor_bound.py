@@ -10,10 +10,9 @@ from block_cases import grid, optimum, random_program
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.solve._block_angular import BlockProgram, FloorBlock, lower_bound
+from mechdesign.solve._block_angular import BlockProgram, FloorBlock, find_floor_multipliers, lower_bound
 from mechdesign.solve._blocks.column_generation import solve_block_program
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
-from mechdesign.solve._blocks.solution import find_floor_multipliers
 from mechdesign.solve._contract import Options, Status
 
 

@@ -28,15 +28,15 @@ from mechdesign.solve._blocks.column_generation import should_generate_columns, 
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.memory import MemoryBudget
-from mechdesign.solve._blocks.pricing import BlockPricer
-from mechdesign.solve._blocks.pricing_problem import solve_pricing_problems
-from mechdesign.solve._blocks.working_set import (
+from mechdesign.solve._blocks.master import (
     find_close_estimates,
     merge_small_columns,
     with_all_estimates,
     with_estimates,
 )
+from mechdesign.solve._blocks.memory import MemoryBudget
+from mechdesign.solve._blocks.pricing import BlockPricer
+from mechdesign.solve._blocks.pricing_problem import solve_pricing_problems
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

@@ -18,13 +18,12 @@ from rows import each_row
 
 from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._blocks.coupling import StallError
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels import numpy as kernel_numpy
 from mechdesign.solve._blocks.kernels.filled import FilledKernel
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.newton import factor_blocks
+from mechdesign.solve._blocks.newton import StallError, factor_blocks
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._blocks.symmetry import find_symmetry
 from mechdesign.solve._contract import Options, Status

@@ -24,8 +24,8 @@ from mechdesign.solve._blocks.column_generation import should_generate_columns, 
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_by_interior_point
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.layout import lay_out
+from mechdesign.solve._blocks.master import merge_small_columns
 from mechdesign.solve._blocks.pricing_problem import solve_pricing_problems
-from mechdesign.solve._blocks.working_set import merge_small_columns
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ from rows import each_row
 
 from mechdesign.base._errors import keys_of
 from mechdesign.errors import SpecificationError
-from mechdesign.specification._grammar import files, schema, with_value
+from mechdesign.specification._document import files, schema, with_value
 
 
 def test_values_are_put_into_copies():

@@ -12,7 +12,7 @@ from mechdesign import specification as spec
 from mechdesign.errors import SpecificationError
 
 GRID = "domain.grid = { columns = 4, rows = 2, width = 4.0, height = 2.0 }"
-BOX = "domain.grid = { columns = 4, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -73.8 }"
+BOX = "domain.grid = { columns = 4, rows = 2, south = 40.0, north = 40.02, west = -74.02, east = -73.98 }"
 
 
 def read(observables: str, domain: str = GRID, cost: str = 'distance = "euclidean"') -> md.Problem:
@@ -73,7 +73,7 @@ def test_wrong_observables() -> None:
     )
 
 
-ANSWERS = "grid = { columns = 4, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -73.8 }"
+ANSWERS = "grid = { columns = 4, rows = 2, south = 40.0, north = 40.02, west = -74.02, east = -73.98 }"
 IN_PLANE = "grid = { columns = 4, rows = 2, width = 30.0, height = 20.0 }"
 ANCHORS = "domain.anchors = { columns = 3, rows = 3, width = 4.0, height = 2.0 }"
 CONTINUOUS = 'privacy = [{ kind = "continuous", epsilon = 1 }]'

@@ -13,7 +13,7 @@ import mechdesign as md
 from mechdesign.data.table import read_table
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.specification import _table_specification as table_specification_module
-from mechdesign.specification._table_policies import _ALLOWED
+from mechdesign.specification._table_sections import _ALLOWED
 from mechdesign.specification._table_specification import ReleaseSpecification, parse, read
 from mechdesign.tables._files import Published
 

@@ -11,8 +11,7 @@ from rows import each_row
 from mechdesign.errors import SpecificationError
 from mechdesign.model._grammar import Distance
 from mechdesign.specification import examples
-from mechdesign.specification._document import Document
-from mechdesign.specification._grammar import schema
+from mechdesign.specification._document import Document, schema
 from mechdesign.specification._measures import DISTANCES
 from mechdesign.specification._specification import parse
 from mechdesign.specification._table_specification import ReleaseDocument

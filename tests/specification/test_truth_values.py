@@ -10,7 +10,7 @@ from rows import each_row
 from mechdesign.data.table import read_table
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.specification._read import Source, convert
-from mechdesign.specification._records import RecordsTable, build_records, value_numbers
+from mechdesign.specification._table_sections import RecordsTable, build_records, value_numbers
 
 
 def records(values):

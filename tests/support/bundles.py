@@ -19,11 +19,10 @@ import pytest
 
 from mechdesign.certify import _archive
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, TABLE
+from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, TABLE, exact_lines
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._stated import Stated
-from mechdesign.certify._table import exact_lines
 
 ONE = 2**62
 NO_PAIRS, NO_FLOOR = PairMultipliers([], [], [], []), FloorMultipliers([], [], [])

@@ -19,10 +19,9 @@ from releases import release_by, release_counts, strategy_of
 
 import mechdesign as md
 from mechdesign.cli import main as command
-from mechdesign.data.budgets import read_budgets
-from mechdesign.data.matrices import read_labelled, read_matrix
+from mechdesign.data.matrices import read_budgets, read_labelled, read_matrix
 from mechdesign.errors import InputError, MechdesignError, SpecificationError
-from mechdesign.graphs._constraints import delta_set
+from mechdesign.graphs._builders import delta_set
 from mechdesign.runs.sweep import read as read_sweep
 from mechdesign.specification._specification import from_tables
 from mechdesign.specification._table_specification import read

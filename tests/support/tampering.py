@@ -679,7 +679,7 @@ def javascript(folder: Path) -> str:
     from javascript import Module
 
     import mechdesign as md
-    from mechdesign.model._requirements._claimed import ClaimedPrivacy
+    from mechdesign.model._requirements._kinds import ClaimedPrivacy
     from mechdesign.synthesis.formats import Exported
     from mechdesign.synthesis.formats._registry import FORMATS
 

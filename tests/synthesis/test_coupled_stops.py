@@ -11,7 +11,7 @@ import pytest
 import mechdesign as md
 from mechdesign.solve._column_generation import Bracket, RestrictedSolution
 from mechdesign.solve._contract import Options, Status
-from mechdesign.synthesis import _coupled as coupled
+from mechdesign.synthesis import _coupled
 
 INF = np.inf
 
@@ -36,7 +36,7 @@ def test_a_stopped_master_keeps_the_previous_mixture(status: Status, monkeypatch
     expected = md.design(problem)
     assert (expected.summary.rounds or 0) >= 2
 
-    class Stopped(coupled.PartMixtureMaster):
+    class Stopped(_coupled.PartMixtureMaster):
         def solve(self, working: Any, *given: Any) -> Any:
             count.append(1)
             return (
@@ -45,7 +45,7 @@ def test_a_stopped_master_keeps_the_previous_mixture(status: Status, monkeypatch
                 else super().solve(working, *given)
             )
 
-    monkeypatch.setattr(coupled, "PartMixtureMaster", Stopped)
+    monkeypatch.setattr(_coupled, "PartMixtureMaster", Stopped)
     made = md.design(problem)
     assert made.status is status
     assert made.certificate.holds
@@ -68,9 +68,9 @@ def test_a_part_of_cost_zero_shares_a_floor() -> None:
 
 def test_equal_proposals_count_once() -> None:
     problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", np.array([[0.0, 1], [1, 0]]))])
-    kind = coupled.PartClass(problem, (), "all", mass=1.0)
-    asked = coupled.PartPricer([kind], np.zeros(0), "highs-simplex", Options())
-    found = RestrictedSolution(coupled.PartColumns(((kind.constant,),)), np.zeros(0))
+    kind = _coupled.PartClass(problem, (), "all", mass=1.0)
+    asked = _coupled.PartPricer([kind], np.zeros(0), "highs-simplex", Options())
+    found = RestrictedSolution(_coupled.PartColumns(((kind.constant,),)), np.zeros(0))
     ((number, proposal),) = asked.price(found, Bracket()).improving
     more = found.working.add([(number, proposal)])
     assert len(more) == 2

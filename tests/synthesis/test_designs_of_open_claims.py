@@ -18,7 +18,7 @@ import mechdesign as md
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, InputWarning
-from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._kinds import ClaimedPrivacy
 from mechdesign.model._requirements._requirement import Requirement
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
+import re
 import warnings
 from fractions import Fraction
 from pathlib import Path
@@ -17,11 +19,12 @@ import mechdesign as md
 from mechdesign.certify import second_verifier
 from mechdesign.certify._claims import ExponentBound, Floor, RatioBound
 from mechdesign.certify._stated import Stated
-from mechdesign.errors import InputError, RevealedWarning
+from mechdesign.errors import InputError, RevealedWarning, SpacingWarning
 from mechdesign.model._claims import Claims
 from mechdesign.model._disclosure import bounds_pairs, describe_disclosure, find_loose, find_untied
-from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._kinds import ClaimedPrivacy
 from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.report._verdicts import limit_design
 from mechdesign.synthesis._design import synthesise
 from mechdesign.synthesis._settings import SolveSettings
 
@@ -247,3 +250,30 @@ def test_isolated_secrets_follow_the_definition() -> None:
         assert find_untied(n, Claims(claims)).tolist() == alone
         assert find_loose(n, Claims(claims)).tolist() == hardly
         assert bounds_pairs(Claims(claims)) == (len(claims) > 1)
+
+
+# --- cells that are far apart for ε ---------------------------------------------------------------------------------
+
+
+def test_cells_too_far_apart_for_metric_privacy_are_warned_of() -> None:
+    town = md.Domain.grid(columns=3, rows=2, width=3.0, height=2.0, unit="km")
+    apart, other = md.distances.euclidean(town), 1.0 - np.eye(6)
+    metric = functools.partial(md.MetricPrivacy, distance=apart)
+    places = md.Domain.from_points(town.points, unit="km")
+    rows = {
+        "at the bound": ([metric(2)], town, ""),
+        "above it": ([metric("2.01")], town, "1 km apart, and ε times this spacing is 2.01. .* at most 0.995 km apart"),
+        "the stricter of two": ([metric(3), metric(4)], town, "ε times this spacing is 3.* a factor of 20.1"),
+        "a part of a grid": ([metric(3)], town.part(range(6)), "Neighbouring cells are 1 km apart"),
+        "ε of every pair": ([md.MetricPrivacy(3, other)], town, ""),
+        "neighbours bounded by a threshold": ([metric(3), md.ThresholdPrivacy(1, apart, 1)], town, ""),
+        "places without cells": ([metric(3)], places, ""),
+    }
+    for name, (asked, secrets, said) in rows.items():
+        given = md.Problem(np.full(6, 1 / 6), apart, asked, secrets=secrets)
+        with warnings.catch_warnings(record=True, action="always") as found:
+            made = md.design(given, tolerance=0.1)
+        assert [each.category for each in found] == [SpacingWarning] * bool(said), name
+        limits = " ".join(limit_design(given, made.certificate))
+        assert re.search(said, str(found[0].message)) if said else "Neighbouring cells" not in limits, name
+        assert not said or str(found[0].message) in limits, name

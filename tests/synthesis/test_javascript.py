@@ -109,6 +109,17 @@ def test_random_channels_get_the_same_verdicts_and_samples(first: int) -> None:
     assert 10 < sum(verdicts) < len(verdicts) - 10
 
 
+def test_each_pair_of_all_is_checked() -> None:
+    for s, t in ((s, t) for s in range(3) for t in range(3) if s != t):
+        distance = 50.0 * (1 - np.eye(3))
+        distance[s, t] = distance[t, s] = 1.0
+        weights = np.full((3, 2), [0.15, 0.85])
+        weights[s], weights[t] = [0.3, 0.7], [0.05, 0.95]
+        problem = md.Problem(md.Prior.uniform(3), np.ones((3, 2)), [md.MetricPrivacy(1, distance)])
+        found = Module(source(exported(problem, channel_like(weights)))).verify()
+        assert found["reason"] == f"p(0 | {s}) exceeds its bound by p(0 | {t})"
+
+
 def test_secrets_that_an_answer_reveals_are_the_same() -> None:
     rng = np.random.default_rng(17)
     sizes = set()
@@ -129,7 +140,7 @@ def test_secrets_that_an_answer_reveals_are_the_same() -> None:
 def city() -> Exported:
     domain = md.Domain.geographic_grid(4, 3, south=35.6, north=35.8, west=139.6, east=139.9)
     distance = md.distances.euclidean(domain)
-    asked = [md.MetricPrivacy("0.3", distance), md.DistortionPrivacy(1, distance)]
+    asked = [md.MetricPrivacy("0.29", distance), md.DistortionPrivacy(1, distance)]
     problem = md.Problem(
         md.Prior.uniform(12), distance, asked, secrets=domain, observables=domain, title="`Tōkyō` ${x}"
     )
@@ -148,7 +159,7 @@ def test_places_and_the_description_of_the_channel(city: Exported, module: Modul
     # Floors need the prior, which the module does not contain.
     assert [each["holds"] for each in found["requirements"]] == [True, None]
     assert module.call("shown")["title"] == "`Tōkyō` ${x}"
-    assert module.call("shown")["requirements"][0]["claim"] == "ε = 0.3"
+    assert module.call("shown")["requirements"][0]["claim"] == "ε = 0.29"
     rng = np.random.default_rng(1)
     domain = city.problem.secrets
     assert domain is not None
@@ -433,6 +444,10 @@ def test_a_classic_script_defines_one_name_that_cannot_be_changed() -> None:
     after = set(json.loads(engine.eval("JSON.stringify(Object.getOwnPropertyNames(globalThis))")))
     assert after - before == {"mechdesign"}
     engine.eval("try { mechdesign.verify = () => ({ holds: true }); } catch (error) {}")
+    # What `about` shows is what `sample` reads.
+    labels = "mechdesign.about.labels.observables"
+    engine.eval(f"{labels}[0] = 'x'")
+    assert "x" not in json.loads(engine.eval(f"JSON.stringify({labels})"))
     assert engine.eval("Object.keys(mechdesign).join()") == "about,sample,cellOf,verify"
     assert engine.eval("mechdesign.about.title") == ""
     assert "async function" in engine.eval("String(mechdesign.verify)")

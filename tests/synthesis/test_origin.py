@@ -21,7 +21,7 @@ from mechdesign.certify._certificate import certify
 from mechdesign.certify._evidence import Evidence
 from mechdesign.errors import CertificateError, InputError, VerifierMemoryError
 from mechdesign.model._origin import Origin
-from mechdesign.report._proved import describe_proof
+from mechdesign.report._statements import describe_proof
 from mechdesign.solve._contract import Status
 from mechdesign.specification import parse
 from mechdesign.specification._origin import file_digest

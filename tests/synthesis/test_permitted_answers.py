@@ -19,7 +19,7 @@ from mechdesign.certify import second_verifier
 from mechdesign.certify._stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, MetricWarning, TimeLimitError
 from mechdesign.model._problem import largest_distortion
-from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._kinds import ClaimedPrivacy
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.solve._contract import Answer, Options, Solution, Status, measure
 from mechdesign.solve._linear import LinearProgram

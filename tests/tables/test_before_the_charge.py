@@ -169,9 +169,9 @@ STEPS = [
         "_queries._trees.RangeTree",
         lambda ledger: release_counts([1, 2, 4, 1], 4, 1, "hierarchical", ledger=ledger),
     ),
-    ("_strategies._strategy.half_widths", lambda ledger: release_by(STRATEGY, [1], rho=1, ledger=ledger)),
-    ("_strategies._strategy.true_answers", lambda ledger: release_by(STRATEGY, [1], rho=1, ledger=ledger)),
-    ("_strategies._strategy.Release", lambda ledger: release_by(STRATEGY, [1], rho=1, ledger=ledger)),
+    ("_strategy.half_widths", lambda ledger: release_by(STRATEGY, [1], rho=1, ledger=ledger)),
+    ("_strategy.true_answers", lambda ledger: release_by(STRATEGY, [1], rho=1, ledger=ledger)),
+    ("_strategy.Release", lambda ledger: release_by(STRATEGY, [1], rho=1, ledger=ledger)),
     ("_workload.RangeQueries.answers", lambda ledger: release_by(STRATEGY, [1], rho=1, ledger=ledger)),
     ("_workload.RangeQueries.labels", lambda ledger: WORKLOAD.release({"a": [1]}, ledger=ledger)),
     ("_queries._cumulative.range_query", lambda ledger: SPECIFIED.release({"a": [1]}, ledger=ledger)),
@@ -212,7 +212,7 @@ def test_exact_answers_are_there_before_their_entry(monkeypatch):
         "_queries._kmeans._totals": lambda ledger: B.KMeans(2, iterations=2).release(
             [1], policy, epsilon=1, ledger=ledger
         ),
-        "_strategies._strategy.Release": lambda ledger: release_by(prepared, [1], rho=1, ledger=ledger),
+        "_strategy.Release": lambda ledger: release_by(prepared, [1], rho=1, ledger=ledger),
     }
     prepared = strategy_of("identity", policy)
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 import mechdesign as md
 from mechdesign.errors import ExportError, InputError
 from mechdesign.report import _saving as saving
-from mechdesign.report._table_figures import ranges_figure, release_figure
+from mechdesign.report._table_page import describe_shown, ranges_figure, release_figure
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._files import Published
 
@@ -139,6 +139,14 @@ def test_tables_hold_the_numbers():
     for each in found.ranges:
         assert f"{each.first} to {each.last}" in page.words
         assert f"{each.estimate.value:,.0f}" in page.words or f"{each.estimate.value:.4g}" in page.words
+
+
+def test_a_caption_says_which_answers_the_figure_shows():
+    domain = md.tables.Domain({"place": [f"place {number}" for number in range(31)]})
+    policy = md.tables.Policy.full(domain)
+    found = md.tables.Histogram().release(policy=policy, counts=[1] * 31, epsilon=1, rng=1)
+    assert "The largest 30 of 31 answers." in _Page(saving.html(found)).words
+    assert describe_shown("largest", 30, "answers") == ""
 
 
 @pytest.fixture

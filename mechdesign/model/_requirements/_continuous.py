@@ -29,7 +29,8 @@ Distance = Literal["euclidean", "manhattan", "chebyshev"]
 _NORMS = {"euclidean": EUCLIDEAN, "manhattan": MANHATTAN, "chebyshev": CHEBYSHEV}
 
 # A warning is issued if the product of ε and the spacing h exceeds this value. Neighbouring anchors get the
-# bound 1 + ε·h, which is then far below the factor exp(ε·h) that d-privacy allows.
+# bound 1 + ε·h, which is then far below the factor exp(ε·h) that d-privacy allows. Between cells this far apart, the
+# answer is often the true cell.
 _MAX_EPSILON_SPACING = 2
 
 # The recommended product of ε and the spacing; finer anchors reduce the cost only a little.
@@ -269,17 +270,23 @@ def _factor(growth: Fraction) -> Fraction:
     return Fraction(int(factor * scale), scale)
 
 
-def _check_spacing(epsilon: Fraction, step: Fraction, unit: str) -> None:
+def describe_spacing(places: str, epsilon: Fraction, step: Fraction, unit: str, effect: str) -> str:
+    """Return sentences on places that are too far apart for ε, with the effect and the remedy, or an empty text."""
     if epsilon * step <= _MAX_EPSILON_SPACING:
-        return
+        return ""
     behind = f" {unit}" if unit else ""
-    warn(
-        f"domain: anchors are {nearest(step):.4g}{behind} apart, and ε times this spacing is "
-        f"{nearest(epsilon * step):.3g}. The probabilities of neighbouring anchors may differ by a factor of "
-        f"{nearest(1 + epsilon * step):.3g} instead of exp(ε·h) = {math.exp(min(700.0, nearest(epsilon * step))):.3g}, "
-        f"and the spacing causes most of the cost. Place anchors at most "
-        f"{nearest(_MAX_EPSILON_SPACING / epsilon):.3g}{behind} apart, "
-        f"preferably {nearest(_GOOD_EPSILON_SPACING / epsilon):.3g}{behind}",
-        SpacingWarning,
-        stacklevel=3,
+    return (
+        f"{places} are {nearest(step):.4g}{behind} apart, and ε times this spacing is {nearest(epsilon * step):.3g}. "
+        f"{effect}. Keep {places} at most {nearest(_MAX_EPSILON_SPACING / epsilon):.3g}{behind} apart, "
+        f"preferably {nearest(_GOOD_EPSILON_SPACING / epsilon):.3g}{behind}"
     )
+
+
+def _check_spacing(epsilon: Fraction, step: Fraction, unit: str) -> None:
+    effect = (
+        f"The probabilities of neighbouring anchors may differ by a factor of {nearest(1 + epsilon * step):.3g} "
+        f"instead of exp(ε·h) = {math.exp(min(700.0, nearest(epsilon * step))):.3g}, and the spacing causes most of "
+        "the cost"
+    )
+    if said := describe_spacing("anchors", epsilon, step, unit, effect):
+        warn(f"domain: {said}", SpacingWarning, stacklevel=3)

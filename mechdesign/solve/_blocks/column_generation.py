@@ -30,29 +30,35 @@ from scipy.spatial.distance import squareform
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._deadline import Stop
 from mechdesign.base._errors import InputError, SolverError
-from mechdesign.solve._block_angular import BlockProgram, imply_exponents, lower_bound, objective, repair
-from mechdesign.solve._blocks.interior_point import largest_cost, solve_by_interior_point
-from mechdesign.solve._blocks.iterate import BlockState
-from mechdesign.solve._blocks.kernels import sparse_kernel
-from mechdesign.solve._blocks.master import BlockBracket, BlockMaster, BlockRestricted
-from mechdesign.solve._blocks.memory import MemoryBudget, block_memory, generation_may_pay, merging_memory
-from mechdesign.solve._blocks.pricing import BlockPricer, ColumnPricing, DualPrices
-from mechdesign.solve._blocks.solution import (
+from mechdesign.solve._block_angular import (
+    BlockProgram,
     BlockSolution,
     combine_solutions,
     find_floor_multipliers,
     find_zero_cost_channel,
+    imply_exponents,
+    lower_bound,
+    objective,
+    repair,
     zero_multipliers,
 )
-from mechdesign.solve._blocks.symmetry import Symmetry
-from mechdesign.solve._blocks.tuning import TUNING, GenerationTuning, Tuning
-from mechdesign.solve._blocks.working_set import (
+from mechdesign.solve._blocks.interior_point import largest_cost, solve_by_interior_point
+from mechdesign.solve._blocks.iterate import BlockState
+from mechdesign.solve._blocks.kernels import sparse_kernel
+from mechdesign.solve._blocks.master import (
+    BlockBracket,
+    BlockMaster,
+    BlockRestricted,
     BlockWorkingSet,
     choose_coarse_schedule,
     choose_coarse_sizes,
     measure_reduced_costs,
     needs_trial,
 )
+from mechdesign.solve._blocks.memory import MemoryBudget, block_memory, generation_may_pay, merging_memory
+from mechdesign.solve._blocks.pricing import BlockPricer, ColumnPricing, DualPrices
+from mechdesign.solve._blocks.symmetry import Symmetry
+from mechdesign.solve._blocks.tuning import TUNING, GenerationTuning, Tuning
 from mechdesign.solve._column_generation import Bracket, generate_columns
 from mechdesign.solve._contract import Options, Status
 

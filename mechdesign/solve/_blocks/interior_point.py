@@ -16,8 +16,18 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Deadline, OutOfTimeError, Stop
 from mechdesign.base._errors import InputError
 from mechdesign.base._machine import count_processors
-from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, lower_bound, objective, repair
-from mechdesign.solve._blocks.coupling import StallError
+from mechdesign.solve._block_angular import (
+    BlockMultipliers,
+    BlockProgram,
+    BlockSolution,
+    Iteration,
+    find_floor_multipliers,
+    find_zero_cost_channel,
+    lower_bound,
+    objective,
+    repair,
+    solve_without_time,
+)
 from mechdesign.solve._blocks.dual import dual_bound, sparsify
 from mechdesign.solve._blocks.iterate import (
     DISTANCE_START,
@@ -33,14 +43,7 @@ from mechdesign.solve._blocks.iterate import (
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import BlockLayout, lay_out
 from mechdesign.solve._blocks.memory import MAX_COPIED_ROWS, MemoryBudget, check_memory
-from mechdesign.solve._blocks.newton import FactoredBlocks, RatioRows, factor_blocks
-from mechdesign.solve._blocks.solution import (
-    BlockSolution,
-    Iteration,
-    find_floor_multipliers,
-    find_zero_cost_channel,
-    solve_without_time,
-)
+from mechdesign.solve._blocks.newton import FactoredBlocks, RatioRows, StallError, factor_blocks
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._blocks.tuning import TUNING, InteriorPointTuning

@@ -44,11 +44,16 @@ from mechdesign.solve._block_angular import (
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.kernels import choose, few_bounds, sparse_kernel
 from mechdesign.solve._blocks.layout import PairGeometry, find_bounded_pairs, lay_out, make_geometry
-from mechdesign.solve._blocks.master import BlockBracket, BlockMaster, BlockRestricted
+from mechdesign.solve._blocks.master import (
+    BlockBracket,
+    BlockMaster,
+    BlockRestricted,
+    with_all_estimates,
+    with_estimates,
+)
 from mechdesign.solve._blocks.memory import MemoryBudget, measure_sparsity, pricing_batch
 from mechdesign.solve._blocks.pricing_problem import PricedColumn, solve_pricing_problems
 from mechdesign.solve._blocks.tuning import CorrectionTuning, PricingTuning
-from mechdesign.solve._blocks.working_set import with_all_estimates, with_estimates
 from mechdesign.solve._column_generation import Bracket, PricingResult
 from mechdesign.solve._contract import STATUS_OF_STOP, Options, Status
 from mechdesign.solve._threads import Workers, single_threaded

@@ -21,12 +21,11 @@ import numpy.typing as npt
 
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._deadline import Deadline
-from mechdesign.solve._blocks.coupling import UnitMass
 from mechdesign.solve._blocks.dual import BlockEntries, trim_multipliers
 from mechdesign.solve._blocks.iterate import Iterate
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.layout import AuxiliaryRows, BlockLayout
-from mechdesign.solve._blocks.newton import NewtonSystem
+from mechdesign.solve._blocks.newton import NewtonSystem, UnitMass
 from mechdesign.solve._blocks.step import BlockSums, SearchDirection, boundary_shares, find_search_direction
 from mechdesign.solve._blocks.tuning import TUNING
 

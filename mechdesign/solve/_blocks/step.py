@@ -16,13 +16,13 @@ from typing import Protocol
 import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats, Integers
-from mechdesign.solve._blocks.coupling import StallError
 from mechdesign.solve._blocks.iterate import Iterate
 from mechdesign.solve._blocks.kernels.contract import BETA_MAX, BETA_MIN
 from mechdesign.solve._blocks.newton import (
     Direction,
     FactoredBlocks,
     NewtonSystem,
+    StallError,
     Targets,
     refine_direction,
     solve_newton,

@@ -21,7 +21,7 @@ from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import DEGREES, Lattice
-from mechdesign.model._problem_words import claim_names
+from mechdesign.model._problem import claim_names
 from mechdesign.synthesis._bundle import label_names
 from mechdesign.synthesis.formats._format import Exported, Format
 

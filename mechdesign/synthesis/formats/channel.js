@@ -11,7 +11,8 @@
 const TEXT = @TEXT@;
 const SHA256 = "@SHA256@";
 
-const DATA = JSON.parse(TEXT);
+// Frozen, since `about` shows parts of it to the app.
+const DATA = JSON.parse(TEXT, (_, value) => Object.freeze(value));
 const TWO_49 = 562949953421312;
 const TWO_64 = 18446744073709551616;
 const REMEDY = 'tell the user, or move it to the nearest place with the option outside: "nearest"';

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.model._components import label_components
+from mechdesign.model._claims import label_components
 
 ROUNDING = 1e-12
 
