@@ -175,13 +175,13 @@ assert equal["mean"] < city["group privacy (α/T)"]["mean"] < city["Algorithm 8"
 # ## A day of location reports, pair by pair
 #
 # One ε for all pairs says little of locations: near places are protected well, far ones hardly. A budget may be a matrix with
-# a bound for each pair. Six places in a row are protected by ε = 0.5 per cell, and a walk stays with probability ½ or moves to
-# a neighbour. What do 13 reports tell about any one of the places?
+# a bound for each pair. Six places in a row are protected by ε = 0.5 per cell, and a walk stays with probability ½ (2/3 at the
+# ends) or moves to a neighbour. What do 13 reports tell about any one of the places?
 
 # %%
 cells = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
 beside = cells == 1
-walk = md.MarkovChain((np.eye(6) + beside / beside.sum(axis=1, keepdims=True)) / 2)
+walk = md.MarkovChain.from_counts(2 * np.eye(6) + beside)
 back = walk.reverse(walk.stationary())
 report = leakage.pairs(md.MetricPrivacy(0.5, cells))
 one = leakage.temporal([report.max()] * 13, back, walk).max()
