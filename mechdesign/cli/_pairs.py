@@ -56,7 +56,7 @@ def leakage_of_pairs(
     from mechdesign.leakage import _recursion as recursion
     from mechdesign.leakage._series import LONGEST
     from mechdesign.report import _leakage_page as leakage_page
-    from mechdesign.report._design_figures import name_of
+    from mechdesign.report._maps import name_of
     from mechdesign.report._verdicts import judge_pairs
     from mechdesign.specification._specification import read_spec
 

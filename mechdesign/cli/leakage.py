@@ -67,8 +67,9 @@ def leakage(
 ) -> Found:
     """Show the leakage of repeated releases of correlated data, in nats.
 
-    ε must bound every pair of states, and not be per unit of a distance. With SPEC.toml each release meets its requirements, which bound pairs of secrets. Shown are the largest bounds of
-    neighbours, per unit of distance, and of all pairs, after 1, 2, 5, … releases and after any number.
+    ε must bound every pair of states, and not be per unit of a distance. With SPEC.toml each release meets its
+    requirements, which bound pairs of secrets. Shown are the largest bounds of neighbours, per unit of distance, and of
+    all pairs, after 1, 2, 5, … releases and after any number.
 
     A matrix is a CSV of numbers, a .npy file or a sparse .npz file of SciPy, with a row for each current state. A row
     of zeros may be any row. A missing matrix is one that the adversary does not know. Releases are counted from 0.
@@ -97,8 +98,6 @@ def leakage(
 
         return leakage_of_pairs(specification, chain, files, (header, index), steps, (target, page))
     # Imported late, so that wrong usage is rejected immediately.
-    from mechdesign.leakage import _recursion as recursion
-    from mechdesign.leakage._budgets import describe_identity
     from mechdesign.report._verdicts import judge_leakage
 
     with progress("computing losses"), naming_options({"width": "--window", r"epsilons\[.*": "--epsilon"}):
@@ -106,14 +105,7 @@ def leakage(
             header = index = True
         with nullcontext() if example is None else on_disk(example_for(example, "leakage").file) as matrix:
             before, after = losses(files if matrix is None else files | {"backward": matrix}, header, index)
-        if reason := describe_identity([before], [after]):
-            warn(reason, BudgetWarning)
-        columns = {
-            "epsilon": budgets,
-            "backward": recursion.backward(budgets, before),
-            "forward": recursion.forward(budgets, after),
-            "temporal": recursion.temporal(budgets, before, after),
-        }
+        columns = _columns(budgets, before, after)
         facts = _facts(budgets, columns["temporal"], width, before, after)
     rows = list(zip(*(values.tolist() for values in columns.values()), strict=True))
     if target is not None:
@@ -133,6 +125,21 @@ def leakage(
     }
     following = [] if example is None else _next(example)
     return Found(said, shown | {"file": target, "page": page, "releases": releases, "next": following})
+
+
+def _columns(budgets: Floats, before: LossFunction | None, after: LossFunction | None) -> dict[str, Floats]:
+    """Return the budgets and the leakages of each release by name; warn if they cannot stay bounded."""
+    from mechdesign.leakage import _recursion as recursion
+    from mechdesign.leakage._budgets import describe_identity
+
+    if reason := describe_identity([before], [after]):
+        warn(reason, BudgetWarning)
+    return {
+        "epsilon": budgets,
+        "backward": recursion.backward(budgets, before),
+        "forward": recursion.forward(budgets, after),
+        "temporal": recursion.temporal(budgets, before, after),
+    }
 
 
 def _facts(
