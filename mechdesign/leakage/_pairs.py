@@ -46,8 +46,8 @@ def pairs(bounds: Any) -> Floats:
             privacy bounds the pairs of its anchors.
 
     Returns:
-        E in nats, float64 (n, n), read-only, in the order of the secrets: 0 on the diagonal, and infinite for a pair
-        without a bound.
+        E in nats, float64 (n, n), read-only, in the order of the secrets. It is 0 on the diagonal, and infinite for a
+        pair without a bound.
 
     Raises:
         InputError: A requirement bounds no pairs, such as a floor on the adversary's error, or a matrix has another
