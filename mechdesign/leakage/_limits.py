@@ -43,7 +43,7 @@ _NEAR = 1e-5
 
 # Rounds that bound the limit of the recursion from below, and the number of pairs of rows in the steps of each.
 _STEPS = 10
-_MOST_PROGRAMS = 3_000
+_MOST_PROGRAMS = 6_000
 
 # The growth per step, in nats, that a witness must show: far above the rounding of a step.
 _MARGIN = 1e-11

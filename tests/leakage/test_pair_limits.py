@@ -408,4 +408,4 @@ def test_a_city_of_a_hundred_cells_is_decided() -> None:
     P, D = walk(10, 0.2)
     limit = md.leakage.supremum(0.02 * D, backward=P)
     assert np.isfinite(limit.bounds).all()
-    assert (limit.bounds - limit.lower).max() < 0.02 * limit.bounds.max()
+    assert (limit.bounds - limit.lower).max() < 0.05 * limit.bounds.max()
