@@ -271,7 +271,8 @@ def test_no_power_is_taken_whose_entries_underflow() -> None:
     assert np.isinf(_limits._power_bounds(alike(1.0, 4), [Rows(P)])[0, 1])
 
 
-def test_a_lower_end_is_below_the_least_of_several_fixed_points() -> None:
+def test_a_lower_end_is_below_the_least_of_several_fixed_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_limits, "_STEPS", 4)
     # T(B) = B, so that every matrix is a fixed point of E + T for E = 0.
     rows, zero = [Rows(np.eye(2))], alike(0.0)
     assert (_limits._raise_lower(rows, zero, zero, alike(1.0)) == 0).all()
