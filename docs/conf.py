@@ -38,7 +38,7 @@ nitpick_ignore_regex = [
     ("py:obj", r".*"),
     # Types of private files and of no public name, and the names of aliases.
     ("py:.*", r"mechdesign\.(\w+\.)*_\w+(\.\w+)*"),
-    ("py:class", r"(mechdesign\.(data\.resampling|leakage\.cao2019)\.)?(Piecewise|Resampled|Tables)"),
+    ("py:class", r"(mechdesign\.(data\.trajectories|leakage\.cao2019)\.)?(Piecewise|Resampled|Tables)"),
     ("py:class", r"(Description|ExponentBound|Fitted|GridPart|Lattice|Line|Overview|Pieces)"),
     ("py:class", r"(Axes|Borders?|Column|Correlation|Ends|Files|HullChoice|Longitudes|Number|PlaceOverview)"),
     ("py:class", r"(BasePolicy|Constraint|ProgressCallback|R|RangeNoise|SecretGraph|States|Times)"),
