@@ -26,11 +26,9 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Flags, Floats, Integers, read_only
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError, SolverError
-from mechdesign.base._names import Labels, labels_of, order_of
 from mechdesign.leakage._bounds import ULP, add, as_bounds, close, up
 from mechdesign.leakage._correlations import Correlation, functions_of_both, step_functions
-from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._matrices import temporal_of_pairs
+from mechdesign.leakage._matrices import labels_in, leakage_of_pairs, rows_of
 from mechdesign.leakage._transitions import as_target
 from mechdesign.leakage._transport import Rows, Slopes, enclose, step
 
@@ -131,11 +129,11 @@ def supremum_of_pairs(epsilon: Any, backward: Correlation, forward: Correlation)
     """
     functions = dict(zip(("backward", "forward"), functions_of_both(backward, forward), strict=True))
     known = [(path, loss) for path, losses in functions.items() for loss in losses if loss is not None]
-    labels = next((names for path, loss in known if (names := labels_of(loss.names, path))), ())
+    labels = labels_in(known)
     E = close(as_bounds(epsilon, "epsilon", labels))
     rows: dict[str, list[Rows]] = {}
     for path, loss in known:
-        rows.setdefault(path, []).append(_rows(loss, len(E), labels, path))
+        rows.setdefault(path, []).append(rows_of(loss, labels, path, len(E), "epsilon"))
     added = {path: _added(E, each, path) for path, each in rows.items()}
     upper, lower = E, E
     for part in added.values():
@@ -143,18 +141,6 @@ def supremum_of_pairs(epsilon: Any, backward: Correlation, forward: Correlation)
     proved = "; ".join(f"{path}: {part.proved}" for path, part in added.items()) or "the releases are independent"
     reasons = {path: part.reasons for path, part in added.items()}
     return PairLimits(read_only(upper), read_only(lower), proved, reasons)
-
-
-def _rows(loss: LossFunction, n: int, labels: Labels, path: str) -> Rows:
-    """Return the rows of a correlation in the order of the labels."""
-    if loss.matrix is None:
-        bound, remedy = "a matrix", "give the matrix itself, or an ε that is a number"
-        raise InputError(path, "is a loss function without its matrix", bound=bound, remedy=remedy)
-    if loss.n != n:
-        raise InputError(path, "has another number of states", value=loss.n, bound=f"{n}, as in epsilon")
-    order = order_of(loss.names, labels, path) if labels else None
-    matrix: Any = loss.matrix
-    return Rows(matrix if order is None else matrix[order][:, order])
 
 
 def _down(values: Floats) -> Floats:
@@ -632,7 +618,7 @@ def largest_scale(
     chains = {"backward": step_functions(backward, releases, "backward")}
     chains["forward"] = step_functions(forward, releases, "forward")
     known = [(path, loss) for path, each in chains.items() for chain in each for loss in chain if loss]
-    labels = next((names for path, loss in known if (names := labels_of(loss.names, path))), ())
+    labels = labels_in(known)
     E = close(as_bounds(shape, "shape", labels))
     if np.ndim(alpha) == 0:
         limits = _down(np.where(E > 0, E, 0) * as_target(alpha))  # type: ignore[arg-type]
@@ -648,7 +634,7 @@ def largest_scale(
     def excess(scale: float) -> Floats:
         """Return the leakage of each pair as a multiple of its limit: at most 1 only if it is at most the limit."""
         bounds = np.where(np.isinf(E), np.inf, up(np.where(np.isinf(E), 0.0, E) * scale))
-        leaked = temporal_of_pairs([bounds] * releases, backward, forward, None).max(axis=0)
+        leaked = leakage_of_pairs([bounds] * releases, {"backward": backward, "forward": forward}, None).max(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio: Floats = np.nan_to_num(leaked / limits, nan=0.0, posinf=np.inf)
         return ratio

@@ -8,14 +8,14 @@ releases add likewise, with the forward matrix F_t: in total E_t + T(B_{t−1}) 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
-from mechdesign.base._names import labels_of, order_of
+from mechdesign.base._names import Labels, labels_of, order_of
 from mechdesign.leakage._bounds import add, as_bounds, close, close_edges
 from mechdesign.leakage._correlations import Candidates, Correlation, Varying, check_directions, step_functions
 from mechdesign.leakage._loss import LossFunction
@@ -67,67 +67,60 @@ def _shape(value: Any) -> tuple[int, ...]:
         return ()
 
 
-def backward_of_pairs(epsilons: Sequence[Any], P: Correlation, edges: Any) -> Floats:
-    """Return B_t = E_t + T_t(B_{t−1}) of every release, the largest over all candidates.
+def leakage_of_pairs(epsilons: Sequence[Any], correlations: Mapping[str, Correlation], edges: Any) -> Floats:
+    """Return E_t plus what earlier releases ("backward") and later ones ("forward") add, the largest over candidates.
 
     Args:
         epsilons: The matrices E_t.
-        P: The correlation, as `mechdesign.leakage.backward` accepts it.
-        edges: A graph, as `mechdesign.leakage.backward` accepts it; None for all pairs.
-
-    Returns:
-        The bounds, shape (T, n, n).
-    """
-    task = _Task(epsilons, {"backward": P}, edges)
-    return task.total([task.carried("backward")])
-
-
-def forward_of_pairs(epsilons: Sequence[Any], P: Correlation, edges: Any) -> Floats:
-    """Return F_t = E_t + T_t(F_{t+1}) of every release, the largest over all candidates.
-
-    Args:
-        epsilons: The matrices E_t.
-        P: The correlation, as `mechdesign.leakage.forward` accepts it.
-        edges: A graph, as `mechdesign.leakage.forward` accepts it; None for all pairs.
-
-    Returns:
-        The bounds, shape (T, n, n).
-    """
-    task = _Task(epsilons, {"forward": P}, edges)
-    return task.total([task.carried("forward")])
-
-
-def temporal_of_pairs(epsilons: Sequence[Any], backward: Correlation, forward: Correlation, edges: Any) -> Floats:
-    """Return E_t + T(B_{t−1}) + T(F_{t+1}) of every release, the largest over all combinations of candidates.
-
-    Args:
-        epsilons: The matrices E_t.
-        backward: The backward correlation, as `mechdesign.leakage.temporal` accepts it.
-        forward: The forward correlation.
+        correlations: The backward correlation, the forward one, or both, as `mechdesign.leakage.temporal` accepts them.
         edges: A graph, as `mechdesign.leakage.temporal` accepts it; None for all pairs.
 
     Returns:
         The bounds, shape (T, n, n).
     """
-    task = _Task(epsilons, {"backward": backward, "forward": forward}, edges)
-    check_directions(task.losses["backward"], task.losses["forward"])
-    return task.total([task.carried("backward"), task.carried("forward")])
+    task = _Task(epsilons, correlations, edges)
+    if len(correlations) > 1:
+        check_directions(task.losses["backward"], task.losses["forward"])
+    out = np.array(task.bounds)
+    for path in correlations:
+        for t, carried in enumerate(task.carried(path)):
+            out[t] = add(out[t], carried)
+    return out
+
+
+def labels_in(known: Iterable[tuple[str, LossFunction]]) -> Labels:
+    """Return the names of the states of the first correlation with names; `known` has paths and loss functions."""
+    return next((labels for path, loss in known if (labels := labels_of(loss.names, path))), ())
+
+
+def rows_of(loss: LossFunction, labels: Labels, path: str, n: int, like: str) -> Rows:
+    """Return the rows of a correlation of n states in the order of labels; `like` has the n states, for messages."""
+    if loss.matrix is None:
+        bound, remedy = "a matrix", "give the matrix itself, or budgets that are numbers"
+        raise InputError(path, "is a loss function without its matrix", bound=bound, remedy=remedy)
+    if loss.n != n:
+        raise InputError(path, "has another number of states", value=loss.n, bound=f"{n}, as in {like}")
+    order = _order(loss, labels, path)
+    matrix: Any = loss.matrix
+    return Rows(matrix if order is None else matrix[order][:, order])
+
+
+def _order(loss: LossFunction, labels: Labels, path: str) -> Integers | None:
+    """Return the place of each label among the states of a loss function; None if they are in this order."""
+    return order_of(loss.names, labels, path) if labels else None
 
 
 class _Task:
     """Closed bounds E_t, the edges, and the loss functions of each candidate and direction."""
 
-    def __init__(self, epsilons: Sequence[Any], correlations: dict[str, Correlation], edges: Any) -> None:
+    def __init__(self, epsilons: Sequence[Any], correlations: Mapping[str, Correlation], edges: Any) -> None:
         self.losses = {path: step_functions(each, len(epsilons), path) for path, each in correlations.items()}
         self.missing = {path: _missing(each, len(epsilons)) for path, each in correlations.items()}
         known = [(path, loss) for path, chains in self.losses.items() for chain in chains for loss in chain if loss]
-        self.labels = next((labels for path, loss in known if (labels := labels_of(loss.names, path))), ())
+        self.labels = labels_in(known)
         self.bounds: list[Floats] = []
         before: Floats | None = None
         for t, each in enumerate(epsilons):
-            if t > 0 and each is epsilons[t - 1]:
-                self.bounds.append(self.bounds[-1])
-                continue
             matrix = as_bounds(each, f"epsilons[{t}]", self.labels)
             if before is None:
                 self.n = len(matrix)
@@ -139,32 +132,16 @@ class _Task:
             again = before is not None and np.array_equal(matrix, before)
             self.bounds.append(self.bounds[-1] if again else self._closed(matrix))
             before = matrix
-        for path, loss in known:
-            self._check(loss, path)
-        self._rows: dict[int, Rows] = {}
-
-    def _check(self, loss: LossFunction, path: str) -> None:
-        if loss.matrix is None:
-            bound, remedy = "a matrix", "give the matrix itself, or budgets that are numbers"
-            raise InputError(path, "is a loss function without its matrix", bound=bound, remedy=remedy)
-        if loss.n != self.n:
-            bound = f"{self.n}, as in epsilons[0]"
-            raise InputError(path, "has another number of states", value=loss.n, bound=bound)
+        distinct = {id(loss): (path, loss) for path, loss in known}
+        self._rows = {
+            key: rows_of(loss, self.labels, path, self.n, "epsilons[0]") for key, (path, loss) in distinct.items()
+        }
 
     def _closed(self, matrix: Floats) -> Floats:
         if self.edges is None:
             return close(matrix)
         s, t = np.concatenate((self.edges, self.edges[:, ::-1])).T
         return close_edges(matrix[s, t], s, t, self.n)
-
-    def total(self, carried: list[Floats]) -> Floats:
-        """Return E_t plus the amounts carried to each release, shape (T, n, n)."""
-        out = carried[0]
-        for t, bounds in enumerate(self.bounds):
-            out[t] = add(bounds, out[t])
-            for others in carried[1:]:
-                out[t] = add(out[t], others[t])
-        return out
 
     def carried(self, path: str) -> Floats:
         """Return the largest amount over all candidates that other releases add to each, shape (T, n, n)."""
@@ -179,9 +156,9 @@ class _Task:
                 if loss is None:
                     amount = own
                     continue
-                passed = self._passed(loss, amount, path)
+                passed = self._passed(loss, amount)
                 # Nothing is claimed about states that cannot occur.
-                order = self._order(loss, path)
+                order = _order(loss, self.labels, path)
                 places = unreached if order is None else np.flatnonzero(np.isin(order, unreached))
                 passed[places] = np.inf
                 passed[:, places] = np.inf
@@ -190,15 +167,8 @@ class _Task:
                 amount = add(own, passed)
         return most
 
-    def _order(self, loss: LossFunction, path: str) -> Integers | None:
-        """Return the place of each label among the states of a loss function; None if they are in this order."""
-        return order_of(loss.names, self.labels, path) if self.labels else None
-
-    def _passed(self, loss: LossFunction, bounds: Floats, path: str) -> Floats:
+    def _passed(self, loss: LossFunction, bounds: Floats) -> Floats:
         """Return an upper bound of T(B); on edges only, the least of it closed along paths and of L(max B)."""
-        if id(loss) not in self._rows:
-            order, matrix = self._order(loss, path), cast(Any, loss.matrix)
-            self._rows[id(loss)] = Rows(matrix if order is None else matrix[order][:, order])
         rows = self._rows[id(loss)]
         passed = step(rows, bounds, self.edges)[0]
         if self.edges is not None:

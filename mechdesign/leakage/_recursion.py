@@ -19,7 +19,7 @@ from mechdesign.certify._exact import as_decimal
 from mechdesign.leakage._correlations import Correlation, check_directions, functions_of_both, step_functions
 from mechdesign.leakage._limits import PairLimits, supremum_of_pairs
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._matrices import backward_of_pairs, forward_of_pairs, matrices_in, temporal_of_pairs
+from mechdesign.leakage._matrices import leakage_of_pairs, matrices_in
 from mechdesign.leakage._transitions import as_not_negative, round_up
 from mechdesign.leakage._upwards import Amount, carry, that_count, total
 
@@ -61,7 +61,7 @@ def backward(epsilons: ArrayLike, P: Correlation, *, edges: Any = None) -> Float
     """
     matrices = matrices_in(epsilons)
     if matrices is not None:
-        return backward_of_pairs(matrices, P, edges)
+        return leakage_of_pairs(matrices, {"backward": P}, edges)
     _refuse_edges(edges)
     budgets = as_budgets(epsilons)
     carried = _amounts_from_earlier(budgets.tolist(), step_functions(P, len(budgets), "backward"))
@@ -92,7 +92,7 @@ def forward(epsilons: ArrayLike, P: Correlation, *, edges: Any = None) -> Floats
     """
     matrices = matrices_in(epsilons)
     if matrices is not None:
-        return forward_of_pairs(matrices, P, edges)
+        return leakage_of_pairs(matrices, {"forward": P}, edges)
     _refuse_edges(edges)
     budgets = as_budgets(epsilons)
     carried = _amounts_from_later(budgets.tolist(), step_functions(P, len(budgets), "forward"))
@@ -136,7 +136,7 @@ def temporal(
     """
     matrices = matrices_in(epsilons)
     if matrices is not None:
-        return temporal_of_pairs(matrices, backward, forward, edges)
+        return leakage_of_pairs(matrices, {"backward": backward, "forward": forward}, edges)
     _refuse_edges(edges)
     budgets = as_budgets(epsilons)
     before, after = both_ways(budgets, backward, forward)

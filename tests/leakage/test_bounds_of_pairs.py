@@ -12,11 +12,11 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from mechdesign.model._requirements._claimed import ClaimedPrivacy
 
 import mechdesign as md
 from mechdesign.errors import MetricWarning
 from mechdesign.leakage._pairs import pairs
+from mechdesign.model._requirements._kinds import ClaimedPrivacy
 
 INF = math.inf
 LINE = np.abs(np.subtract.outer(np.arange(4), np.arange(4))).astype(float)
