@@ -275,8 +275,8 @@ FIGURES = (
     _figure(
         "adversaries",
         "Definition 10.9",
-        "if designer and adversary consider the same states possible, indistinguishability is equivalent to "
-        "adversarial privacy (Theorem 10.10): no output raises a belief by more than e^ε.",
+        "if designer and adversary consider the same states possible, indistinguishability is adversarial privacy "
+        "(Theorem 10.10). No output raises a belief by more than e^ε.",
         ADVERSARIES,
         adversaries,
         judge_adversaries,
