@@ -23,12 +23,12 @@ GENERATED = "% Written by docs/gallery.py."
 
 HEAD = f"""# Gallery
 
-The experimental figures of five papers, computed with mechdesign, and figures of our own. Each verdict on a
-claim is computed from the numbers. Drawings of worked examples and Figure 15 of DPHMM are left out. Some settings are
-smaller than in the papers: scenario 1 of Privacy Games has 48 instead of 300 cells.
+The experimental figures of five papers, computed with mechdesign, and figures of our own. Each verdict is computed
+from the numbers. Drawings of worked examples and Figure 15 of DPHMM are left out. Some settings are smaller than in
+the papers: scenario 1 of Privacy Games has 48 instead of 300 cells.
 
-The notebooks are percent scripts in the folder `notebooks` of the source (open them with Jupytext), with their results
-in `notebooks/results`. `python benchmarks/run.py` computes everything again and lists the differences.
+The folder `notebooks` of the source has percent scripts (open them with Jupytext) and their results. `python
+benchmarks/run.py` computes everything again and lists the differences.
 
 {GENERATED}
 """

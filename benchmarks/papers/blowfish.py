@@ -54,9 +54,9 @@ def judge_kmeans(rows: Rows) -> Verdict:
     better = sum(ratio < 1 for ratio in ratios)
     worst = max(row["mean"] for row in rows if row["policy"] == DP and row["way"] == PRIVATE)
     found = (
-        f"it is less than five times in {below} of {len(private)} cases with the sensitivity that holds, and in "
-        f"{below_lemma} of {len(lemma)} with that of Lemma 6.1, which is not private if an edge crosses a cluster. "
-        f"The policy is better than differential privacy (up to {worst:.1f} times) in {better} of {len(private)} cases."
+        f"the factor is below 5 in {below} of {len(private)} cases with the sensitivity that holds, and in "
+        f"{below_lemma} of {len(lemma)} by Lemma 6.1, which is not private if an edge crosses a cluster. "
+        f"Differential privacy reaches {worst:.1f}; the policy is better in {better} of {len(private)} cases."
     )
     return Verdict(below, len(private), found)
 
@@ -103,8 +103,8 @@ def judge_sizes(rows: Rows) -> Verdict:
     gains = [_gain(rows, row) for row in cases]
     held = sum(gain > 1 for gain in gains)
     found = (
-        f"with the sensitivity that holds it improves in {held} of {len(cases)} cases, by {min(gains):.2f} to "
-        f"{max(gains):.2f} times."
+        f"with the sensitivity that holds it does in {held} of {len(cases)} cases, by factors of {min(gains):.2f} to "
+        f"{max(gains):.2f}."
     )
     return Verdict(held, len(cases), found)
 
@@ -116,9 +116,9 @@ def judge_attribute(rows: Rows) -> Verdict:
     small = [row for row in own if row["way"] == PRIVATE and row["data"] != "check-ins"]
     held = sum(_gain(rows, row) >= 10 for row in small)
     found = (
-        f"ten times better in {held} of {len(small)} cases outside the check-ins. The factors are "
+        f"the factor is ten in {held} of {len(small)} cases outside the check-ins. Factors are "
         f"{min(gains[PRIVATE]):.2f} to {max(gains[PRIVATE]):.2f} with the sensitivity that holds, and "
-        f"{min(gains[LEMMA]):.2f} to {max(gains[LEMMA]):.2f} with that of Lemma 6.1, which is not private."
+        f"{min(gains[LEMMA]):.2f} to {max(gains[LEMMA]):.2f} by Lemma 6.1, which is not private."
     )
     return Verdict(held, len(small), found)
 
@@ -144,8 +144,8 @@ def judge_partition(rows: Rows) -> Verdict:
     held = sum(_gain(rows, row) > 1 for row in own)
     singles = [row["mean"] for row in own if row["policy"] == _values(own, "policy")[0]]
     found = (
-        f"it is below in {held} of {len(own)} cases with the sensitivity that holds, and in "
-        f"{sum(_gain(rows, row) > 1 for row in lemma)} of {len(lemma)} with that of Lemma 6.1. With a block for each "
+        f"it is smaller in {held} of {len(own)} cases with the sensitivity that holds, and in "
+        f"{sum(_gain(rows, row) > 1 for row in lemma)} of {len(lemma)} by Lemma 6.1. With a block for each "
         f"value nothing is protected: the factor, {min(singles):.2f} to {max(singles):.2f}, comes from random starts."
     )
     return Verdict(held, len(own), found)
@@ -218,54 +218,53 @@ FIGURES = (
     Figure(
         "blowfish_1abc",
         "Blowfish, Figures 1(a) to 1(c)",
-        "the objective of k-means can be up to 100 times that without privacy with the Laplace mechanism. Under "
-        "Blowfish policies it is less than 5 times.",
+        "the Laplace mechanism multiplies the objective of k-means by up to 100, a Blowfish policy by less than 5.",
         KMEANS,
         kmeans_picture,
         judge_kmeans,
         "blowfish",
-        "Objective against ε for three data sets and three policies, with the sensitivity that holds and by Lemma 6.1",
+        "Objective against ε for three data sets and three policies, with both sensitivities",
     ),
     Figure(
         "blowfish_1d",
         "Blowfish, Figure 1(d)",
-        "in all cases there is an improvement in the objective under Blowfish; it is smaller for larger data sets.",
+        "the policy always improves the objective, and less for larger data sets.",
         KMEANS,
         size_picture,
         judge_sizes,
         "blowfish",
-        "Objective without as a multiple of that with the policy, against ε, for three sizes of the data",
+        "Gain of the policy against ε, for three sizes of the data",
     ),
     Figure(
         "blowfish_1e",
         "Blowfish, Figure 1(e)",
-        "protecting one attribute at a time makes the objective ten times smaller for the pixels and the simulated "
-        "points, and gains little for places.",
+        "protecting one attribute at a time makes the objective ten times smaller for pixels and simulated points, "
+        "and gains little for places.",
         KINDS,
         attribute_picture,
         judge_attribute,
         "blowfish",
-        "Objective without as a multiple of that with the attribute policy, against ε, for three data sets",
+        "Gain of the attribute policy against ε, for three data sets",
     ),
     Figure(
         "blowfish_1f",
         "Blowfish, Figure 1(f)",
-        "protecting places within blocks of the map makes the objective smaller than with the Laplace mechanism. With "
-        "a block for each value, clustering is exact.",
+        "protecting places within blocks makes the objective smaller than with the Laplace mechanism. With a block "
+        "for each value, clustering is exact.",
         KINDS,
         partition_picture,
         judge_partition,
         "blowfish",
-        "Objective against ε for four numbers of blocks and for differential privacy",
+        "Objective against ε by number of blocks, and for differential privacy",
     ),
     Figure(
         "blowfish_2bc",
         "Blowfish, Figures 2(b) and 2(c)",
-        "with the ordered hierarchical mechanism the error of range queries falls with the threshold θ of the policy.",
+        "the error of ranges by the ordered hierarchical mechanism falls with the threshold θ.",
         RANGES,
         ranges_picture,
         judge_ranges,
         "blowfish",
-        "Mean squared error of ranges against ε, falling from no policy to a threshold of one, for two data sets",
+        "Error of ranges against ε by threshold, for two data sets",
     ),
 )

@@ -89,8 +89,8 @@ def judge_performance(rows: Rows) -> Verdict:
         )
     wrong = sum(not claim for claim in claims[3::4])
     found = (
-        f"mean degrees of protection, and errors. {'. '.join(texts)}. G_util protects among more "
-        f"states than DPLS on {len(claims) // 4 - wrong} of {len(claims) // 4} data sets."
+        f"mean degrees of protection, and errors. {'. '.join(texts)}. G_util protects more "
+        f"than DPLS on {len(claims) // 4 - wrong} of {len(claims) // 4} data sets."
     )
     return Verdict(sum(claims), len(claims), found)
 
@@ -238,51 +238,48 @@ FIGURES = (
     _figure(
         "10",
         "Figure 10",
-        "the runtime of DPHMM, with G_util or G_trs, is a little longer than that of DPLS, which uses a tighter "
-        "constraint.",
+        "DPHMM, with G_util or G_trs, takes a little longer than DPLS, which uses a tighter constraint.",
         TRACES,
         runtime,
         judge_runtime,
-        "Processor time of a step against step for three policies on each data set",
+        "Processor time against step, for three policies on each data set",
     ),
     _figure(
         "11",
         "Figure 11",
-        "G_trs protects most, G_util has the lowest error; its error is smaller than that of DPLS, yet its degree of "
-        "protection is even larger.",
+        "G_trs protects most; G_util has the lowest error, yet protects even more than DPLS.",
         TRACES,
         performance,
         judge_performance,
-        "Degree of protection and error against step for three policies on each data set",
+        "Degree of protection and error against step, for three policies",
     ),
     _figure(
         "12",
         "Figure 12",
-        "with different ε, the degree of protection stays the same, and the error falls. G_trs gives the largest "
-        "degree with little sacrifice of utility compared with DPLS.",
+        "with a larger ε, the degree of protection stays the same, and the error falls. G_trs protects most, and "
+        "costs little utility compared with DPLS.",
         TRACES,
         by_epsilon,
         judge_by_epsilon,
-        "Degree of protection and error against ε for three policies on each data set",
+        "Degree of protection and error against ε, for three policies",
     ),
     _figure(
         "13",
         "Figure 13",
-        "a larger r gives more protection and a larger error; the error of DPHMM is lower than that of DPLS in most "
-        "results.",
+        "a larger r gives more protection and more error; the error of DPHMM is mostly below that of DPLS.",
         TRACES,
         by_radius,
         judge_by_radius,
-        "Degree of protection and error of G_util against its radius, with DPLS as a dashed line",
+        "Degree of protection and error of G_util against its radius, and of DPLS",
     ),
     _figure(
         "adversaries",
         "Definition 10.9",
-        "if designer and adversary consider the same states possible, indistinguishability of these is equivalent to "
-        "adversarial privacy (Theorem 10.10). No output raises the belief in a state by more than a factor e^ε.",
+        "if designer and adversary consider the same states possible, indistinguishability is adversarial privacy "
+        "(Theorem 10.10). No output raises a belief by more than e^ε.",
         ADVERSARIES,
         adversaries,
         judge_adversaries,
-        "Least epsilon of adversarial privacy against step for four adversaries, with the overall level above them",
+        "Least ε of adversarial privacy against step for four adversaries, and the overall level",
     ),
 )

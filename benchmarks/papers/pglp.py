@@ -49,8 +49,7 @@ def judge_noise(rows: Rows) -> Verdict:
     best = [1 - m["LP"]["E_eu"] / m["P-PIM"]["E_eu"] for m in found.values()]
     text = (
         f"P-PIM is at least as good in {held} of {len(cases)} cases. Its E_eu is {_span(gains)} lower than that of "
-        "P-LM. The LP channel of the same policy and answers minimises E_eu, which is another "
-        f"{_span(best)} lower."
+        f"P-LM. The LP channel of the same policy and answers minimises it, and is another {_span(best)} lower."
     )
     return Verdict(held, len(cases), text)
 
@@ -91,7 +90,7 @@ def judge_policies(rows: Rows) -> Verdict:
         for name in ("P-PIM, block", "LP, block")
     ]
     text = (
-        f"the named policy is the best one in {sum(best)} of {len(best)} cases. E_r or E_poi is 0 in {sum(claims)} of "
+        f"the named policy is best in {sum(best)} of {len(best)} cases. E_r or E_poi is 0 in {sum(claims)} of "
         f"{len(claims)}, as noise covers the whole map: E_r is {_span(wrong)} under G_k25, E_poi {_span(other)} under "
         "G_poi. Within the secret's own block, P-PIM and the LP channel give "
         f"{'0 throughout' if max(inside) == 0 else _span(inside)}."
@@ -302,44 +301,43 @@ FIGURES = (
     _figure(
         "6",
         "6",
-        "the utility of P-PIM outperforms P-LM for different policy graphs and different ε.",
+        "P-PIM has better utility than P-LM for all policies and ε.",
         SINGLE,
         noise,
         judge_noise,
-        "Three error measures against ε under several policies, for P-LM, P-PIM and the LP channel",
+        "Three errors against ε by policy, for P-LM, P-PIM and the LP channel",
     ),
     _figure(
         "7",
         "7",
-        "G_k9, G_k25 and G_poi have the best utility for E_eu, E_r and E_poi; G_k25 has full usability for the region "
-        "query (E_r = 0), G_poi for the category query.",
+        "G_k9, G_k25 and G_poi are best for E_eu, E_r and E_poi; E_r is 0 under G_k25, and E_poi under G_poi.",
         SINGLE,
         policies_compared,
         judge_policies,
-        "Three error measures against ε by policy, with answers on the whole map and within the block",
+        "Three errors against ε by policy, with answers on the map and within the block",
     ),
     _figure(
         "8",
         "8",
-        "the utility of Algorithm 4 is always better than that of the baseline, at the cost of higher runtime.",
+        "Algorithm 4 always has better utility than the baseline, at a higher runtime.",
         REPAIRS,
         repairs,
         judge_repairs,
-        "Error and time of two methods of repair against the number of possible states, by policy",
+        "Error and time of two repairs against the number of possible states",
     ),
     _figure(
         "8_example",
         "8, one domain",
-        "the utility of Algorithm 4 is always better than that of the baseline.",
+        "Algorithm 4 always has better utility than the baseline.",
         REPAIR_EXAMPLE,
         repair_example,
         judge_repair_example,
-        "Four cells on a six by six grid with the edges that each method of repair adds",
+        "Four cells on a grid with the edges of each repair",
     ),
     _figure(
         "9",
         "9",
-        "P-PIM has higher utility than P-LM along trajectories; the error increases with time, and G_k9 has the least.",
+        "P-PIM has better utility than P-LM along trajectories; errors increase with time, and are least under G_k9.",
         TRACES,
         traces,
         judge_traces,
@@ -348,8 +346,8 @@ FIGURES = (
     _figure(
         "10",
         "10",
-        "the utility of G_k9 is the best at all times on both data sets. Check-ins have better utility than GeoLife, "
-        "because their constrained domain is smaller.",
+        "G_k9 is best at all times on both data sets. Check-ins have better utility than GeoLife, because fewer "
+        "states are possible.",
         TRACES,
         traces_by_policy,
         judge_traces_by_policy,

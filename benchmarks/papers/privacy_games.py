@@ -79,8 +79,8 @@ def judge_bayes_of_two(rows: Rows) -> Verdict:
     gains = [case["differential"]["bayes"] / case["distortion"]["bayes"] - 1 for case in cases]
     held = sum(gain >= -SAME for gain in gains)
     found = (
-        f"the error of the Bayesian attack is at least as large under the differential mechanism in {held} of "
-        f"{len(cases)} cases, by {percent(float(np.median(gains)))} in the median and {percent(min(gains))} at least."
+        f"the error of the attack is at least as large in {held} of {len(cases)} cases, by "
+        f"{percent(float(np.median(gains)))} in the median and {percent(min(gains))} at least."
     )
     return Verdict(held, len(cases), found)
 
@@ -95,7 +95,7 @@ def judge_bayes_against_optimal(rows: Rows) -> Verdict:
             ratios[mechanism].append(row["bayes"] / row["optimal"])
     medians = {mechanism: float(np.median(values)) for mechanism, values in ratios.items()}
     found = (
-        f"the error of the Bayesian attack is at least that of the optimal attack in {held} of {cases} cases. "
+        f"the error of the Bayesian attack is at least that of the optimal one in {held} of {cases} cases. "
         "Median ratios: " + ", ".join(f"{value:.2f} ({mechanism})" for mechanism, value in medians.items()) + "."
     )
     return Verdict(held, cases, found)
@@ -173,20 +173,20 @@ def _figure(number: str, claim: str, experiment, draw, judge, alt: str) -> Figur
 FIGURES = (
     _figure(
         "2(a)",
-        "as ε increases, the expected error of the adversary decreases and converges to below 1 km.",
+        "as ε grows, the error of the adversary falls to below 1 km.",
         SCENARIO_1,
         privacy_against_epsilon,
         judge_privacy_against_epsilon,
-        "Error of the optimal attack in km against ε, a falling line for each of ten users",
+        "Error of the optimal attack against ε, a falling line for each of ten users",
     ),
     _figure(
         "2(b)",
-        "for equal distortion privacy, the differential and the joint mechanism cost the same, and much more than the "
+        "for equal distortion privacy, differential and joint mechanism cost the same, and much more than the "
         "distortion mechanism.",
         SCENARIO_1,
         cost_against_privacy,
         judge_cost_against_privacy,
-        "Cost against error of the optimal attack for three mechanisms; the distortion mechanism's dots lie lowest",
+        "Cost against error of the optimal attack, for three mechanisms",
     ),
     _figure(
         "3",
@@ -194,24 +194,23 @@ FIGURES = (
         SCENARIO_1,
         bayes_of_two,
         judge_bayes_of_two,
-        "Bayesian attack's error under the differential against the distortion mechanism, with the diagonal",
+        "Bayesian attack's error under the differential against the distortion mechanism",
     ),
     _figure(
         "4",
-        "the optimal attack outperforms the Bayesian attack, more obviously so under differential and joint "
-        "protection.",
+        "the optimal attack outperforms the Bayesian one, above all under differential and joint protection.",
         SCENARIO_1,
         bayes_against_optimal,
         judge_bayes_against_optimal,
-        "Bayesian attack's error against the optimal attack's, a panel for each mechanism",
+        "Bayesian against optimal attack's error, for each mechanism",
     ),
     _figure(
         "5",
-        "the joint mechanism guarantees the maximum of the privacy levels of the two mechanisms, with the same cost.",
+        "the joint mechanism guarantees the larger privacy of the two mechanisms, at the same cost.",
         SCENARIO_2,
         joint_privacy,
         judge_joint_privacy,
-        "Optimal attack's error under one requirement alone against that under both",
+        "Optimal attack's error under one requirement and under both",
     ),
     _figure(
         "6",
@@ -219,24 +218,24 @@ FIGURES = (
         SCENARIO_1,
         informed_adversaries,
         judge_informed_adversaries,
-        "Optimal attack's error under both mechanisms for four degrees of information",
+        "Optimal attack's error for four degrees of information",
     ),
     _figure(
         "7",
-        "privacy and cost of the joint mechanism are the maximum of the two. The cost is that of the differential "
-        "mechanism in all experiments.",
+        "privacy and cost of the joint mechanism are the maximum of the two. The cost is always that of the "
+        "differential mechanism.",
         SCENARIO_3,
         scenario_3_lines,
         judge_scenario_3,
-        "Privacy and cost of three mechanisms over all experiments, sorted by the joint mechanism",
+        "Privacy and cost of three mechanisms, sorted by the joint one",
     ),
     _figure(
         "8",
-        "with a relatively small threshold the approximate mechanism provides almost the same privacy as the optimal "
-        "one, in less time.",
+        "with a relatively small threshold the approximate mechanism has almost the privacy of the optimal one, in "
+        "less time.",
         APPROXIMATION,
         approximation_picture,
         judge_approximation,
-        "Privacy lost, seconds and remaining ε against the radius beyond which bounds are dropped",
+        "Privacy lost, seconds and tight ε against the radius of the bounds",
     ),
 )

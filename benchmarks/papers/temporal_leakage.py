@@ -428,53 +428,52 @@ def _figure(number: int, claim: str, experiment: Experiment, draw, judge, alt: s
 FIGURES = (
     _figure(
         3,
-        "under the strongest correlation, leakage accumulates linearly, and TPL of every release is Tε. Without "
-        "correlation leakage is ε, and under a moderate one it is between both.",
+        "TPL of every release is Tε under the strongest correlation, ε without one, and between both under a moderate "
+        "one.",
         OVER_TIME,
         over_time,
         judge_over_time,
-        "Backward, forward and total leakage of ten releases under three degrees of correlation",
+        "Backward, forward and total leakage of ten releases, by correlation",
     ),
     _figure(
         4,
-        "L(α) is the upper envelope of the functions of all pairs of rows. The pentagram, where two of them meet, is "
-        "not a transition point.",
+        "L(α) is the upper envelope of all pairs of rows. The pentagram, where two of them meet, is not a transition "
+        "point.",
         LOSS,
         loss,
         judge_loss,
-        "Loss of six pairs of rows against α, with their upper envelope and the marked transition points",
+        "Loss of six pairs of rows against α, with envelope and transition points",
     ),
     _figure(
         5,
-        "in (a) and (b) there is no supremum. In (c) and (d) Theorem 11 gives it, and BPL computed step by step "
-        "agrees.",
+        "in (a) and (b) there is no supremum. In (c) and (d) Theorem 11 gives it, and iteration agrees.",
         SUPREMA,
         suprema,
         judge_suprema,
-        "Backward leakage against the number of releases in five cases, with the supremum where there is one",
+        "Backward leakage against the number of releases in five cases, with the supremum",
     ),
     _figure(
         6,
-        "the algorithms are much faster than a solver of linear programs. Algorithm 1 is fastest for few releases, and "
-        "Algorithm 5 with its precomputation for many. Algorithm 1 slows down as α grows.",
+        "the algorithms are much faster than linear programs. Algorithm 1 is fastest for few releases, Algorithm 5 "
+        "with its precomputation for many. Algorithm 1 slows down as α grows.",
         RUNTIME,
         runtime,
         judge_runtime,
-        "Processor time of five routes by states, by releases and by α, on logarithmic axes",
+        "Processor time of five routes by states, releases and α",
     ),
     _figure(
         7,
         "stronger correlation (smaller s) leaks more, and more states leak less. For s = 0.005 the increase lasts "
-        "almost 8 releases if ε = 1, and approximately 80 if ε = 0.1. Under strong correlation, the leakage with ε = "
-        "0.1 is finally not substantially lower than with ε = 1.",
+        "almost 8 releases if ε = 1, and approximately 80 if ε = 0.1. Under strong correlation, ε = 0.1 finally leaks "
+        "not substantially less than ε = 1.",
         SMOOTHED,
         smoothed,
         judge_smoothed,
-        "Backward leakage against releases for several degrees of smoothing, a panel for each ε",
+        "Backward leakage against releases by degree of smoothing, for each ε",
     ),
     _figure(
         8,
-        "Algorithm 8 has better utility than Algorithm 7 because it exactly achieves the desired level.",
+        "Algorithm 8 has better utility than Algorithm 7, as it exactly achieves the desired level.",
         ALLOCATION,
         allocation,
         judge_allocation,
@@ -482,23 +481,22 @@ FIGURES = (
     ),
     _figure(
         9,
-        "when there are few releases Algorithm 8 outperforms Algorithm 7; utility significantly decays under strong "
-        "correlation.",
+        "for few releases Algorithm 8 outperforms Algorithm 7; utility significantly decays under strong correlation.",
         UTILITY,
         utility,
         judge_utility,
-        "Mean absolute Laplace noise by number of releases and by degree of correlation, for two algorithms",
+        "Mean Laplace noise of two algorithms by number of releases and by correlation",
     ),
     Figure(
         "temporal_leakage_counts",
         "Temporal leakage, Example 1",
-        "counts of people at each place that are released every hour, each with ε = α, leak more than α. Group privacy "
-        "over all releases adds too much noise; Algorithms 7 and 8 keep α with less.",
+        "counts of people at each place, released every hour with ε = α, leak more than α. Group privacy adds too much "
+        "noise; Algorithms 7 and 8 keep α with less.",
         COUNTS,
         repeated_counts,
         judge_repeated_counts,
         "temporal_leakage",
-        "Leakage and error of each hour's counts under four plans and for independent releases, for three chains",
+        "Leakage and error of hourly counts under four plans and without one, for three chains",
     ),
     Figure(
         "temporal_leakage_pairs",

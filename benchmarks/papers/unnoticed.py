@@ -116,8 +116,8 @@ def judge_hull_points(rows: Rows) -> Verdict:
     pieces = np.array([(row["D"], row["Q"]) for row in rows if row["kind"] == "piece"])
     nearest = np.abs(pieces[:, None] - cloud).max(axis=2).min(axis=1)
     found = (
-        f"{len(cloud)} prefixes of all ordered pairs of rows make {len(pieces)} pieces of the loss function; each is "
-        f"one of the prefixes (to {nearest.max():.0e})."
+        f"{len(cloud)} prefixes of all ordered pairs of rows make {len(pieces)} pieces of the loss function, each one "
+        f"of them (to {nearest.max():.0e})."
     )
     return Verdict(int((nearest < 1e-9).sum()), len(pieces), found)
 
@@ -141,7 +141,7 @@ def judge_sizes(rows: Rows) -> Verdict:
     """Judge whether the hull gives the maximum over all prefixes."""
     largest = max(rows, key=lambda row: row["states"])
     found = (
-        f"L from the hull equals the maximum over all prefixes to {max(row['difference'] for row in rows):.0e}, in "
+        f"it equals the maximum over all prefixes to {max(row['difference'] for row in rows):.0e}, in "
         f"{len(rows)} random matrices, for eight values of α from 0.01 to 20. At {largest['states']} states "
         f"{largest['prefixes']:,} prefixes leave {largest['pieces']} pieces."
     )
@@ -179,7 +179,7 @@ def errata_picture(rows: Rows) -> Picture:
 def judge_errata(rows: Rows) -> Verdict:
     """Judge each statement of a paper, with one sentence for each."""
     lines = [
-        f"- **{row['name']}**: {row['stated']:.4f} is {row['true']:.4f} ({row['unit']}). {NOTES[row['name']]}"
+        f"- **{row['name']}**: {row['stated']:.4f} → {row['true']:.4f} ({row['unit']}). {NOTES[row['name']]}"
         for row in rows
     ]
     held = sum(abs(row["true"] - row["stated"]) <= 1e-3 * abs(row["true"]) for row in rows)
@@ -203,28 +203,27 @@ FIGURES = (
         noise_picture,
         judge_noise,
         "unnoticed",
-        "Mean error against ε for noise as drawn, snapped noise and the least-cost channel, a panel for each block",
+        "Mean error against ε for drawn noise, snapped noise and the least-cost channel",
     ),
     Figure(
         "unnoticed_bounds",
         "Bounds dropped, bounds implied",
-        "(Privacy Games, appendix C) bounds between places far apart have a minor contribution and can be removed.",
+        "(Privacy Games, appendix C) bounds between places far apart contribute little and can be removed.",
         BOUNDS,
         bounds_picture,
         judge_bounds,
         "unnoticed",
-        "Cost and tight ε against the radius beyond which bounds are dropped, next to a spanner and all bounds",
+        "Cost and tight ε against the radius of the bounds, of a spanner, and of all bounds",
     ),
     Figure(
         "unnoticed_points",
         "The hull of a loss function",
-        "(our own) the loss function of temporal leakage is governed by the upper left hull of the prefixes of all "
-        "pairs of rows.",
+        "(our own) the pieces of the loss function are the upper left hull of the prefixes of all pairs of rows.",
         POINTS,
         hull_picture,
         judge_hull_points,
         "unnoticed",
-        "Prefix points of all pairs of rows, and the few on their upper left hull",
+        "Prefixes of all pairs of rows, and the few on their hull",
     ),
     Figure(
         "unnoticed_hull",
@@ -234,7 +233,7 @@ FIGURES = (
         sizes_picture,
         judge_sizes,
         "unnoticed",
-        "Number of prefixes and of pieces against the number of states, on logarithmic axes",
+        "Number of prefixes and of pieces against the number of states",
     ),
     Figure(
         "unnoticed_errata",
@@ -244,6 +243,6 @@ FIGURES = (
         errata_picture,
         judge_errata,
         "unnoticed",
-        "For each erratum the true value as a multiple of the stated value",
+        "True value of each erratum as a multiple of the stated one",
     ),
 )
