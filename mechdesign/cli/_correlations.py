@@ -65,6 +65,9 @@ def losses(
             matrix = match_names(matrix, f"{name} ({path})", states, states)
         with withholding_values():
             loss = LossFunction(matrix, path=f"{name} ({path})")
+        if states and loss.n != len(states):
+            bound = f"{len(states)}, one for each name"
+            raise InputError(f"{name} ({path})", "has another number of states", value=loss.n, bound=bound)
         found.append(loss)
         if loss.cached:
             say_note(f"{path}: the loss function is cached")

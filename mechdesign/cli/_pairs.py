@@ -8,13 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import networkx as nx
 import numpy as np
 
-from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.base._files import write_output
-from mechdesign.certify._exact import float_above
 from mechdesign.certify._texts import csv_text
 from mechdesign.cli._arguments import naming_options
 from mechdesign.cli._console import at_most, progress, say_note
@@ -23,8 +23,6 @@ from mechdesign.cli._found import Found, Shown
 from mechdesign.data.matrices import Declared, read_lines
 
 if TYPE_CHECKING:
-    import networkx as nx
-
     from mechdesign.leakage._loss import LossFunction
     from mechdesign.model._domain import Domain
     from mechdesign.model._problem import Problem
@@ -34,10 +32,6 @@ if TYPE_CHECKING:
 # The largest number of states for which each pair has a program; beyond, only edges have one.
 MOST_STATES = 120
 _TOO_MANY = f"not computed for more than {MOST_STATES} states"
-# Degrees of one place in two files differ by less.
-_SAME_PLACE = 1e-9
-# A quotient of floats, divided by the exact one, is above this number.
-_CLOSE = 1 - 2.0**-50
 
 
 def leakage_of_pairs(
@@ -69,15 +63,14 @@ def leakage_of_pairs(
     if left_out := problem.secrets.size - kept.size:
         say_note(f"{left_out} states of {specification} are not in the chain: nothing is said about them")
     known = losses(files, *declared, kept.labels)
-    _check_sizes(files, known, kept, specification)
     bounds, neighbours = bounds[np.ix_(states, states)], _neighbours(problem, states)
-    edges = _edges(neighbours, kept.size, specification)
+    every = _are_few(neighbours, kept.size, specification)
     found: dict[float, Floats] = {}
     for count in _counts(steps):
         with progress(f"{count} of {steps} releases"):
-            found[count] = recursion.temporal([bounds] * count, *known, edges=edges).max(axis=0)
+            found[count] = recursion.temporal([bounds] * count, *known, edges=None if every else neighbours).max(axis=0)
     with progress("any number of releases"):
-        always, future = _future(bounds, known) if edges is None else (None, _TOO_MANY)
+        always, future = _future(bounds, known) if every else (None, _TOO_MANY)
     if always is not None:
         found[math.inf] = always
     measure = _measure(problem, kept, states)
@@ -116,54 +109,33 @@ def _required(problem: Problem) -> Floats:
 
 
 def _states_of(chain: Path | None, domain: Domain) -> Integers:
-    """Return the states of the rows in a folder of `mechdesign chain`; all states without such a file.
+    """Return the states in the folder of `mechdesign chain`, whose rows must be those of the domain.
 
-    Raises `InputError` if a row has another label or another place than the state.
+    Without a file of states all states are returned.
     """
+    from mechdesign.specification._chain_files import state_rows
+
     file = None if chain is None else chain / "states.csv"
     if file is None or not file.is_file():
         return np.arange(domain.size)
-    lines = iter(read_lines(file))
-    head = next(lines, (1, [""]))[1]
-    remedy = "count the chain with this specification: mechdesign chain SPEC.toml"
-    if not {"state", "label"} <= set(head):
-        bound = "states.csv of a specification with places or labels"
-        raise InputError(str(file), "names no states", bound=bound, remedy=remedy)
-    known, states = {str(state): state for state in range(domain.size)}, [-1]
-    for line, fields in lines:
-        row = dict(zip(head, fields, strict=False))
-        state = known.get(row.get("state", ""), -1)
-        if state <= states[-1] or not _is_state(row, domain, state):
-            bound = "the states of the specification, ascending, with their labels and places"
-            raise InputError(f"{file}, line {line}", "is another state", bound=bound, remedy=remedy)
+    head, *rows = state_rows(domain, np.arange(domain.size))
+    known = {tuple(map(str, row[1:])): state for state, row in enumerate([head, *rows], -1)}
+    states = [-2]
+    for line, fields in read_lines(file):
+        state = known.get(tuple(fields[1:]), -2)
+        if state <= states[-1]:
+            raise InputError(
+                f"{file}, line {line}",
+                "does not fit the specification",
+                bound="its states, ascending, with their labels and places",
+                remedy="count the chain with this specification: mechdesign chain SPEC.toml",
+            )
         states.append(state)
-    return np.array(states[1:], dtype=np.int64)
+    return np.array(states[2:], dtype=np.int64)
 
 
-def _is_state(row: Mapping[str, str], domain: Domain, state: int) -> bool:
-    """Return whether the label and the degrees in a row are those of a state."""
-    if row.get("label") != domain.labels[state] or ("latitude" in row) != (domain.degrees is not None):
-        return False
-    if domain.degrees is None:
-        return True
-    try:
-        found = [float(row.get(name, "")) for name in ("latitude", "longitude")]
-    except ValueError:
-        return False
-    return bool(np.abs(found - domain.degrees[state]).max() < _SAME_PLACE)
-
-
-def _check_sizes(
-    files: Mapping[str, Path | None], known: Sequence[LossFunction | None], kept: Domain, specification: Path
-) -> None:
-    for (name, path), loss in zip(files.items(), known, strict=True):
-        if loss is not None and loss.n != kept.size:
-            bound = f"{kept.size}, as in {specification}"
-            raise InputError(f"{name} ({path})", "has another number of states", value=loss.n, bound=bound)
-
-
-def _neighbours(problem: Problem, states: Integers) -> Integers | None:
-    """Return the edges of all policy graphs, or else the pairs of cells that touch, among states; None without both."""
+def _neighbours(problem: Problem, states: Integers) -> nx.Graph | None:
+    """Return the graph of all policy graphs, or else of the cells that touch, on some states; None without both."""
     from mechdesign.graphs._builders import neighbours8
 
     assert problem.secrets is not None
@@ -172,24 +144,19 @@ def _neighbours(problem: Problem, states: Integers) -> Integers | None:
         if problem.secrets.cells is None:
             return None
         graphs = [neighbours8(problem.secrets)]
-    edges = [np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2) for graph in graphs]
-    places = np.full(problem.secrets.size, -1)
-    places[states] = np.arange(len(states))
-    found = places[np.unique(np.concatenate(edges), axis=0)]
-    return found[(found >= 0).all(axis=1)]
+    kept = nx.compose_all(graphs).subgraph(states.tolist())
+    return nx.convert_node_labels_to_integers(kept, ordering="sorted")
 
 
-def _edges(neighbours: Integers | None, size: int, specification: Path) -> nx.Graph | None:
-    """Return the graph of the pairs that have programs; None for all pairs."""
-    from mechdesign.graphs._builders import from_edges
-
+def _are_few(neighbours: nx.Graph | None, size: int, specification: Path) -> bool:
+    """Return whether all pairs of states have programs; raise `InputError` if neither they nor neighbours can."""
     if size <= MOST_STATES:
-        return None
+        return True
     if neighbours is None:
         bound = f"at most {MOST_STATES} states, a grid of cells, or a policy graph"
         raise InputError(str(specification), "has too many states without neighbours", value=size, bound=bound)
     say_note(f"more than {MOST_STATES} states: only neighbours have programs, so bounds are looser")
-    return from_edges(size, neighbours)
+    return False
 
 
 def _counts(steps: int) -> Iterator[int]:
@@ -228,38 +195,30 @@ def _measure(problem: Problem, kept: Domain, states: Integers) -> Measure | None
 
 
 def _largest(
-    bounds: Floats, neighbours: Integers | None, measure: Measure | None, names: Sequence[str]
+    bounds: Floats, neighbours: nx.Graph | None, measure: Measure | None, names: Sequence[str]
 ) -> dict[str, Largest]:
     """Return the largest bound of neighbours, per unit of distance and of all pairs, each with its pair of names."""
-    every = np.argwhere(~np.eye(len(bounds), dtype=np.bool_))
+    every = ~np.eye(len(bounds), dtype=np.bool_)
     found = {}
-    if neighbours is not None and len(neighbours):
-        both = np.concatenate((neighbours, neighbours[:, ::-1]))
-        found["neighbours"] = _at_largest(bounds[tuple(both.T)], both)
-    if measure is not None:
-        lengths = measure.matrix[tuple(every.T)]
-        apart = every[(lengths > 0) & (lengths < math.inf)]
-        if len(apart):
-            found["per_unit"] = _steepest(bounds, measure.matrix, apart)
-    if len(every):
-        found["all_pairs"] = _at_largest(bounds[tuple(every.T)], every)
+    if neighbours is not None and neighbours.number_of_edges():
+        found["neighbours"] = _at_largest(bounds, nx.to_numpy_array(neighbours, nodelist=range(len(bounds))) > 0)
+    if measure is not None and (apart := (measure.matrix > 0) & (measure.matrix < math.inf)).any():
+        found["per_unit"] = _at_largest(bounds, apart, measure.matrix)
+    if every.any():
+        found["all_pairs"] = _at_largest(bounds, every)
     return {name: (value, (names[s], names[t])) for name, (value, (s, t)) in found.items()}
 
 
-def _at_largest(values: Floats, pairs: Integers) -> tuple[float, tuple[int, int]]:
-    at = int(np.argmax(values))
-    return float(values[at]), tuple(pairs[at].tolist())
-
-
-def _steepest(bounds: Floats, lengths: Floats, pairs: Integers) -> tuple[float, tuple[int, int]]:
-    """Return the largest quotient of a bound and a length, rounded up, and its pair."""
-    quotients = bounds[tuple(pairs.T)] / lengths[tuple(pairs.T)]
-    if (largest := quotients.max()) == math.inf:
-        return _at_largest(quotients, pairs)
-    close = pairs[quotients >= largest * _CLOSE].tolist()
-    exact = [Fraction(float(bounds[s, t])) / Fraction(float(lengths[s, t])) for s, t in close]
-    at = max(range(len(exact)), key=exact.__getitem__)
-    return float_above(exact[at]) if exact[at] else 0.0, tuple(close[at])
+def _at_largest(bounds: Floats, counts: Flags, lengths: Floats | None = None) -> tuple[float, tuple[int, int]]:
+    """Return the largest bound that counts, or the largest quotient of bound and length, rounded up, and its pair."""
+    values = bounds[counts] if lengths is None else bounds[counts] / lengths[counts]
+    largest = float(values.max())
+    pairs = np.argwhere(counts)[values == largest].tolist()
+    if lengths is not None and largest < math.inf:
+        # The exact quotient may be above the rounded one, or another pair with the same rounded one.
+        over = any(Fraction(float(bounds[s, t])) > Fraction(largest) * Fraction(float(lengths[s, t])) for s, t in pairs)
+        largest = math.nextafter(largest, math.inf) if over else largest
+    return largest, tuple(pairs[0])
 
 
 def _row(told: Told) -> dict[str, Shown]:

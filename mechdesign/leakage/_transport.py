@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sparse
@@ -209,7 +209,7 @@ def enclose(
 
     def attempt(which: Integers, number: int, slopes: Slopes | None) -> None:
         """Improve the ends of some pairs by one program; every attempt gives valid ends."""
-        part = _lay_out(rows, s[which], t[which], bounds, None if kept is None else kept[which])
+        part = _Transports(rows, s[which], t[which], bounds, None if kept is None else kept[which])
         above, below = _enclose(part, number, slopes)
         upper[which], slack[which] = np.minimum(upper[which], above), part.slack
         lower[which] = below if number == 0 else np.maximum(lower[which], below)
@@ -249,7 +249,7 @@ def _are_lost(rows: Rows, s: Integers, t: Integers, bounds: Floats, kept: Flags 
     return lost
 
 
-class _Transports(NamedTuple):
+class _Transports:
     """The transports of several pairs, one after another: sources j of row s, sinks k of row t, and edges j → k.
 
     Attributes:
@@ -270,21 +270,35 @@ class _Transports(NamedTuple):
         slack: A bound of the rounding error of either end of each pair.
     """
 
-    pairs: tuple[Integers, Integers]
-    source_pair: Integers
-    sink_pair: Integers
-    source_state: Integers
-    sink_state: Integers
-    source: Integers
-    sink: Integers
-    first_source: Integers
-    first_sink: Integers
-    first_edge: Integers
-    gain: Floats
-    price: Floats
-    cheapest: Flags
-    base: Floats
-    slack: Floats
+    def __init__(self, rows: Rows, s: Integers, t: Integers, bounds: Floats, kept: Flags | None) -> None:
+        size, numbers = np.diff(rows.ptr), np.arange(len(s))
+        source_entry, source_pair = _ragged(rows.ptr[s], size[s]), np.repeat(numbers, size[s])
+        if kept is not None:
+            counts = kept[source_pair, rows.col[source_entry]]
+            source_entry, source_pair = source_entry[counts], source_pair[counts]
+        sources, sinks = np.bincount(source_pair, minlength=len(s)), size[t]
+        sink_entry = _ragged(rows.ptr[t], sinks)
+        each = sinks[source_pair]
+        self.pairs, self.source_pair, self.sink_pair = (s, t), source_pair, np.repeat(numbers, sinks)
+        self.source_state, self.sink_state = rows.col[source_entry], rows.col[sink_entry]
+        self.source: Integers = np.repeat(np.arange(len(source_entry)), each)
+        self.sink = _ragged(_firsts(sinks)[source_pair], each)
+        self.first_source, self.first_sink, self.first_edge = _firsts(sources), _firsts(sinks), _firsts(each)
+        a, q = rows.log[source_entry][self.source], rows.log[sink_entry][self.sink]
+        self.gain: Floats = bounds[self.source_state[self.source], self.sink_state[self.sink]]
+        price = (a + self.gain) - q
+        least = np.minimum.reduceat(price, self.first_edge)
+        self.cheapest: Flags = price == least[self.source]
+        alone = least - np.log(np.add.reduceat(np.exp(least[self.source] - price), self.first_edge))
+        self.base: Floats = np.maximum.reduceat(alone, self.first_source)
+        with np.errstate(over="ignore"):
+            self.price: Floats = np.exp(price - self.base[source_pair][self.source])
+        # The size of all terms; with the number of terms, their roundings amount to less than the slack.
+        finite, first = np.where(np.isfinite(self.gain), self.gain, 0.0), self.first_edge[self.first_source]
+        terms = np.maximum.reduceat(np.abs(a) + np.abs(q) + finite, first) + np.abs(self.base)
+        # A matrix that is closed up to rounding has paths that are shorter by n roundings.
+        paths = rows.n * ULP * np.maximum.reduceat(finite, first)
+        self.slack: Floats = _FEW_ROUNDINGS * (terms + sources + sinks + 16) + paths
 
 
 def _ragged(begin: Integers, count: Integers) -> Integers:
@@ -294,49 +308,6 @@ def _ragged(begin: Integers, count: Integers) -> Integers:
 
 def _firsts(count: Integers) -> Integers:
     return np.cumsum(count) - count
-
-
-def _lay_out(rows: Rows, s: Integers, t: Integers, bounds: Floats, kept: Flags | None) -> _Transports:
-    size, numbers = np.diff(rows.ptr), np.arange(len(s))
-    source_entry, source_pair = _ragged(rows.ptr[s], size[s]), np.repeat(numbers, size[s])
-    if kept is not None:
-        counts = kept[source_pair, rows.col[source_entry]]
-        source_entry, source_pair = source_entry[counts], source_pair[counts]
-    sources, sinks = np.bincount(source_pair, minlength=len(s)), size[t]
-    sink_entry, sink_pair = _ragged(rows.ptr[t], sinks), np.repeat(numbers, sinks)
-    each = sinks[source_pair]
-    source, sink = np.repeat(np.arange(len(source_entry)), each), _ragged(_firsts(sinks)[source_pair], each)
-    first_source, first_edge = _firsts(sources), _firsts(each)
-    a, q = rows.log[source_entry][source], rows.log[sink_entry][sink]
-    gain = bounds[rows.col[source_entry][source], rows.col[sink_entry][sink]]
-    price = (a + gain) - q
-    least = np.minimum.reduceat(price, first_edge)
-    alone = least - np.log(np.add.reduceat(np.exp(least[source] - price), first_edge))
-    base = np.maximum.reduceat(alone, first_source)
-    # The size of all terms; with the number of terms, their roundings amount to less than the slack.
-    finite, first = np.where(np.isfinite(gain), gain, 0.0), first_edge[first_source]
-    terms = np.maximum.reduceat(np.abs(a) + np.abs(q) + finite, first)
-    with np.errstate(over="ignore"):
-        scaled = np.exp(price - base[source_pair][source])
-    return _Transports(
-        pairs=(s, t),
-        source_pair=source_pair,
-        sink_pair=sink_pair,
-        source_state=rows.col[source_entry],
-        sink_state=rows.col[sink_entry],
-        source=source,
-        sink=sink,
-        first_source=first_source,
-        first_sink=_firsts(sinks),
-        first_edge=first_edge,
-        gain=gain,
-        price=scaled,
-        cheapest=price == least[source],
-        base=base,
-        # A matrix that is closed up to rounding has paths that are shorter by n roundings.
-        slack=_FEW_ROUNDINGS * (terms + np.abs(base) + sources + sinks + 16)
-        + rows.n * ULP * np.maximum.reduceat(finite, first),
-    )
 
 
 def _enclose(part: _Transports, number: int, slopes: Slopes | None) -> tuple[Floats, Floats]:

@@ -17,6 +17,7 @@ from typing import Literal
 
 from msgspec import structs
 
+from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError, SpecificationError, withholding_values
 from mechdesign.base._files import read_regular
 from mechdesign.certify._texts import csv_text
@@ -62,7 +63,7 @@ def chain_files(
     files = {
         "forward.csv": matrix_bytes(found.forward),
         "backward.csv": matrix_bytes(found.backward),
-        "states.csv": _states(found, given.domain),
+        "states.csv": csv_text(state_rows(given.domain, found.states)).encode(),
     }
     return files, (*notes, *_notes(found, given.domain))
 
@@ -90,13 +91,14 @@ def matrix_bytes(chain: MarkovChain | OpenChain) -> bytes:
     return "".join(f"{','.join(map(repr, row))}\n" for row in chain.matrix.tolist()).encode()
 
 
-def _states(found: Correlations, domain: Domain) -> bytes:
+def state_rows(domain: Domain, states: Integers) -> list[list[object]]:
+    """Return the rows of ``states.csv``, with its head, for the states of a chain."""
     degrees = domain.degrees
     rows: list[list[object]] = [["row", "state", "label", *(("latitude", "longitude") if degrees is not None else ())]]
-    for row, state in enumerate(found.states.tolist()):
+    for row, state in enumerate(states.tolist()):
         place = [] if degrees is None else [repr(value) for value in degrees[state].tolist()]
         rows.append([row, state, domain.labels[state], *place])
-    return csv_text(rows).encode()
+    return rows
 
 
 DOMAIN = "domain.json"

@@ -209,14 +209,14 @@ def test_wrong_usage() -> None:
         "leakage many.toml --backward many.csv --steps 3": "many.toml: has too many states without neighbours; found",
         "leakage city.toml --backward two.csv --steps 3": "backward (two.csv): has another number of states; found 2",
         "leakage city.toml --forward named.csv --header --index --steps 3": "forward (named.csv): has a name that",
-        "leakage city.toml --chain label --steps 3": "label/states.csv, line 5: is another state; must be the",
-        "leakage city.toml --chain order --steps 3": "order/states.csv, line 3: is another state",
-        "leakage city.toml --chain beyond --steps 3": "beyond/states.csv, line 2: is another state",
+        "leakage city.toml --chain label --steps 3": "label/states.csv, line 5: does not fit the specification; must be its states",
+        "leakage city.toml --chain order --steps 3": "order/states.csv, line 3: does not fit the specification",
+        "leakage city.toml --chain beyond --steps 3": "beyond/states.csv, line 2: does not fit the specification",
         "leakage city.toml --chain fewer --steps 3": "backward (fewer/backward.csv): has another number of states",
-        "leakage city.toml --chain table --steps 3": "table/states.csv: names no states; must be states.csv of",
-        "leakage city.toml --chain word --steps 3": "word/states.csv, line 2: is another state",
-        "leakage city.toml --chain earth --steps 3": "earth/states.csv, line 2: is another state",
-        "leakage earth.toml --chain north --steps 3": "north/states.csv, line 2: is another state",
+        "leakage city.toml --chain table --steps 3": "table/states.csv, line 1: does not fit the specification",
+        "leakage city.toml --chain word --steps 3": "word/states.csv, line 2: does not fit the specification",
+        "leakage city.toml --chain earth --steps 3": "earth/states.csv, line 1: does not fit the specification",
+        "leakage earth.toml --chain north --steps 3": "north/states.csv, line 2: does not fit the specification",
         f"leakage earth.toml {chain}": "Count the chain with this specification: mechdesign chain SPEC.toml",
         f"leakage city.toml {chain} -o held.csv": "already exists",
     })  # fmt: skip
@@ -231,6 +231,6 @@ def test_the_place_of_a_state_is_compared() -> None:
         write("\n".join(["row,state,label,latitude,longitude", *moved]) + "\n", "chain/states.csv")
         line = ("leakage", "e.toml", "--chain", "chain", "--steps", "2")
         if wrong:
-            assert_wrong_usage({" ".join(line): "chain/states.csv, line 2: is another state"})
+            assert_wrong_usage({" ".join(line): "chain/states.csv, line 2: does not fit the specification"})
         else:
             assert math.isfinite(json.loads(well(*line, "--json").stdout)["after"][-1]["all_pairs"])
