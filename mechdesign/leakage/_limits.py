@@ -98,7 +98,11 @@ class PairLimits:
 
         Returns:
             A sentence, or one sentence for each direction.
+
+        Raises:
+            InputError: A state is none from 0 to n − 1.
         """
+        s, t = (as_integer(each, name, 0, len(self.bounds) - 1) for each, name in ((s, "s"), (t, "t")))
         found = (f"{direction}: {reasons[s, t]}" for direction, reasons in self._reasons.items())
         return "; ".join(found) or self.proved
 

@@ -27,18 +27,18 @@ from mechdesign.model._requirements._graph import GraphPrivacy
 _LOSS_ERROR = 2.0**-48
 
 
-def matrices_in(epsilons: Any, path: str = "epsilons") -> list[Any] | None:
+def matrices_in(epsilons: Any, edges: Any = None) -> list[Any] | None:
     """Return budgets that are matrices as a list, and None for budgets that are numbers.
 
     Args:
         epsilons: The budgets.
-        path: Their path, for messages.
+        edges: A graph for budgets that are matrices, or None.
 
     Returns:
         The matrices, unchecked.
 
     Raises:
-        InputError: The budgets are a single matrix, or matrices and numbers.
+        InputError: The budgets are a single matrix, or matrices and numbers, or numbers with edges.
 
     >>> matrices_in([0.1, 0.2])
     """
@@ -50,12 +50,15 @@ def matrices_in(epsilons: Any, path: str = "epsilons") -> list[Any] | None:
         if not all(matrices):
             at, bound = matrices.index(False), "a matrix, as other budgets are"
             remedy = "write an ε for all pairs as a matrix of ε with a diagonal of 0"
-            raise InputError(f"{path}[{at}]", "is not a matrix", value=shapes[at], bound=bound, remedy=remedy)
+            raise InputError(f"epsilons[{at}]", "is not a matrix", value=shapes[at], bound=bound, remedy=remedy)
         return list(epsilons)
     rows = len(epsilons) if listed else whole[0] if whole else 0
     if rows and all(shape == (rows,) for shape in shapes) and shapes:
         bound, remedy = "a list of budgets, one for each release", "give [E] for one release, [E, E] for two"
-        raise InputError(path, "is a single matrix", value=(rows, rows), bound=bound, remedy=remedy)
+        raise InputError("epsilons", "is a single matrix", value=(rows, rows), bound=bound, remedy=remedy)
+    if edges is not None:
+        bound, remedy = "None for budgets that are numbers", "give matrices of bounds, such as pairs(requirement)"
+        raise InputError("edges", "has no pairs to bound", value=type(edges).__name__, bound=bound, remedy=remedy)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -58,9 +59,9 @@ def pairs(bounds: Any) -> Floats:
     [[0.0, 0.5, 1.0], [0.5, 0.0, 0.5], [1.0, 0.5, 0.0]]
     """
     if isinstance(bounds, Requirement):
-        found = _required(bounds, "bounds")
+        found = _required({"bounds": bounds})
     elif isinstance(bounds, list | tuple) and any(isinstance(each, Requirement) for each in bounds):
-        found = _least(bounds)
+        found = _required({f"bounds[{index}]": each for index, each in enumerate(bounds)})
     elif (channel := _channel_of(bounds)) is not None:
         found = _tight(channel)
     else:
@@ -80,35 +81,29 @@ def _given(values: Any) -> Floats:
     return as_bounds(given, "bounds")
 
 
-def _least(requirements: list[Any] | tuple[Any, ...]) -> Floats:
-    """Return the least bound of each pair over several requirements."""
+def _required(requirements: Mapping[str, Any]) -> Floats:
+    """Return the least bound of each pair that requirements state, by their paths; other pairs have none."""
     least: Floats | None = None
-    for index, each in enumerate(requirements):
-        path = f"bounds[{index}]"
+    for path, each in requirements.items():
         require_kind(each, Requirement, path, "a requirement, like the others of the list")
-        found = _required(each, path)
-        if least is not None and len(found) != len(least):
+        if not each.pair_bounds:
+            raise InputError(
+                path,
+                "bounds no pairs of secrets",
+                value=each.kind,
+                bound="a requirement with bounds of pairs, such as MetricPrivacy",
+                remedy="leave it out, or give the channel that meets it, whose own bounds are tight",
+            )
+        if least is None:
+            least = np.where(np.eye(each.size, dtype=np.bool_), 0.0, np.inf)
+        if each.size != len(least):
             bound = f"{len(least)}, as in bounds[0]"
-            raise InputError(path, "has another number of secrets", value=len(found), bound=bound)
-        least = found if least is None else np.minimum(least, found)
+            raise InputError(path, "has another number of secrets", value=each.size, bound=bound)
+        for bound_of_pairs in each.pair_bounds:
+            places = bound_of_pairs.sources, bound_of_pairs.targets
+            np.minimum.at(least, places, _exponents_above(bound_of_pairs))
     assert least is not None
     return least
-
-
-def _required(requirement: Requirement, path: str) -> Floats:
-    """Return the bounds that a requirement states for pairs; other pairs have none."""
-    if not requirement.pair_bounds:
-        raise InputError(
-            path,
-            "bounds no pairs of secrets",
-            value=requirement.kind,
-            bound="a requirement with bounds of pairs, such as MetricPrivacy",
-            remedy="leave it out, or give the channel that meets it, whose own bounds are tight",
-        )
-    found = np.where(np.eye(requirement.size, dtype=np.bool_), 0.0, np.inf)
-    for bound in requirement.pair_bounds:
-        np.minimum.at(found, (bound.sources, bound.targets), _exponents_above(bound))
-    return found
 
 
 def _exponents_above(bound: PairBound) -> Floats:

@@ -59,10 +59,9 @@ def backward(epsilons: ArrayLike, P: Correlation, *, edges: Any = None) -> Float
     >>> backward([E, E, E], [[0.8, 0.2], [0.0, 1.0]])[2].round(4).tolist()
     [[0.0, 0.2471], [0.2407, 0.0]]
     """
-    matrices = matrices_in(epsilons)
+    matrices = matrices_in(epsilons, edges)
     if matrices is not None:
         return leakage_of_pairs(matrices, {"backward": P}, edges)
-    _refuse_edges(edges)
     budgets = as_budgets(epsilons)
     carried = _amounts_from_earlier(budgets.tolist(), step_functions(P, len(budgets), "backward"))
     return _totals(carried, [0.0] * len(budgets), budgets)
@@ -90,10 +89,9 @@ def forward(epsilons: ArrayLike, P: Correlation, *, edges: Any = None) -> Floats
     >>> forward([0.1, 0.1, 0.1], [[1, 0], [0, 1]]).tolist()
     [0.3, 0.2, 0.1]
     """
-    matrices = matrices_in(epsilons)
+    matrices = matrices_in(epsilons, edges)
     if matrices is not None:
         return leakage_of_pairs(matrices, {"forward": P}, edges)
-    _refuse_edges(edges)
     budgets = as_budgets(epsilons)
     carried = _amounts_from_later(budgets.tolist(), step_functions(P, len(budgets), "forward"))
     return _totals([0.0] * len(budgets), carried, budgets)
@@ -134,10 +132,9 @@ def temporal(
     >>> temporal([[[0, 1], [2, 0]]] * 2, backward=[[1, 0], [0, 1]])[1].tolist()
     [[0.0, 2.0], [4.0, 0.0]]
     """
-    matrices = matrices_in(epsilons)
+    matrices = matrices_in(epsilons, edges)
     if matrices is not None:
         return leakage_of_pairs(matrices, {"backward": backward, "forward": forward}, edges)
-    _refuse_edges(edges)
     budgets = as_budgets(epsilons)
     before, after = both_ways(budgets, backward, forward)
     return _totals(before, after, budgets)
@@ -182,9 +179,8 @@ def supremum(epsilon: Any, backward: Correlation = None, forward: Correlation = 
     >>> limit.proved
     'backward: an invariant for 2 pairs, for the same matrix at every step'
     """
-    matrices = matrices_in([epsilon], "epsilon")
-    if matrices is not None:
-        return supremum_of_pairs(matrices[0], backward, forward)
+    if isinstance(epsilon, list | tuple) or np.ndim(epsilon):
+        return supremum_of_pairs(epsilon, backward, forward)
     spent = as_not_negative(epsilon, "epsilon")
     limit = 0.0
     for functions in functions_of_both(backward, forward):
@@ -226,12 +222,6 @@ def _amounts_from_earlier(budgets: list[float], chains: list[list[LossFunction |
         steps = len(budgets) - 1
         chains = [[loss] * steps for loss in that_count(chain[0] for chain in chains)]
     return carry(chains, budgets)
-
-
-def _refuse_edges(edges: Any) -> None:
-    if edges is not None:
-        bound, remedy = "None for budgets that are numbers", "give matrices of bounds, such as pairs(requirement)"
-        raise InputError("edges", "has no pairs to bound", value=type(edges).__name__, bound=bound, remedy=remedy)
 
 
 def _totals(before: list[Amount], after: list[Amount], budgets: Floats) -> Floats:

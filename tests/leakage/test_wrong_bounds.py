@@ -164,7 +164,9 @@ def futures() -> list[Row]:
     return [
         *((f"supremum, {name}", lambda given=given: limit(given, MILD), "epsilon", says)
           for name, (given, _, says) in WRONG.items() if name not in ("texts", "complex")),
-        ("supremum, a list", lambda: limit([E, E], MILD), "epsilon"),
+        ("supremum, a list", lambda: limit([E, E], MILD), "epsilon", "of shape (n, n)"),
+        ("supremum, a vector", lambda: limit([0.1, 0.2], MILD), "epsilon", "of shape (n, n)"),
+        *each("a reason", (2, -1, 0.5, None), lambda state: limit(E, MILD).reason(0, state), "t", "from 0 to 1"),
         ("supremum, other states", lambda: limit(E, OTHER), "backward", "another number of states"),
         ("supremum, varying", lambda: limit(E, varying), "backward", "changes with time"),
         ("supremum, varying ahead", lambda: limit(E, None, varying), "forward", "changes with time"),
