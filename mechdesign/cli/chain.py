@@ -89,5 +89,8 @@ def chain(
     if tables:
         kept = f"mechdesign ledger series LEDGER --alpha 1 {shown} --steps 12 --history own"
         following.insert(0, f"{kept}    # keep this promise in a ledger (others, if counted from other people)")
+    else:
+        pairs = f"mechdesign leakage {shlex.quote(str(specification))} {shown} --steps 12"
+        following.insert(0, f"{pairs}    # what twelve releases under its requirements tell, pair by pair")
     said = f"{folder} holds the transition matrices of the secrets."
     return Found(said, {"files": [str(folder / name) for name in files], "next": following})

@@ -258,8 +258,11 @@ def judge_pairs(releases: int, largest: Mapping[str, float]) -> Verdict:
     """Return the verdict on the bounds of pairs after a number of releases; `largest` are bounds by their names."""
     sides = {"neighbours": "neighbours", "all_pairs": "any two states"}
     clauses = [f"between {sides[name]} by {_by_factor(value)}" for name, value in largest.items() if name in sides]
-    count = "One release may change" if releases == 1 else f"{releases} releases together may change"
-    return Verdict(True, f"{count} the odds {', and '.join(clauses) or 'of no pair: there is one state'}.")
+    if not clauses:
+        return Verdict(True, "There is one state, and nothing to tell it from.")
+    count = "One release may" if releases == 1 else f"{releases} releases together may"
+    which = "its state" if releases == 1 else "the state at one of them"
+    return Verdict(True, f"{count} change the odds on {which} {', and '.join(clauses)}.")
 
 
 def _by_factor(leakage: float) -> str:
