@@ -12,7 +12,7 @@ it is at most (m − 1)·max E plus the amount that one step with the matrix P^m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,7 +27,8 @@ from mechdesign.base._arrays import Flags, Floats, Integers, read_only
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.leakage._bounds import ULP, add, as_bounds, close, up
-from mechdesign.leakage._correlations import Correlation, functions_of_both, step_functions
+from mechdesign.leakage._correlations import Correlation, step_functions
+from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._matrices import labels_in, leakage_of_pairs, rows_of
 from mechdesign.leakage._transitions import as_target
 from mechdesign.leakage._transport import Rows, Slopes, enclose, step
@@ -116,23 +117,25 @@ class _Added(NamedTuple):
     proved: str
 
 
-def supremum_of_pairs(epsilon: Any, backward: Correlation, forward: Correlation) -> PairLimits:
+def supremum_of_pairs(
+    epsilon: Any, backward: Sequence[LossFunction | None], forward: Sequence[LossFunction | None]
+) -> PairLimits:
     """Return bounds of every pair that hold at every future step if every release has the given bounds.
 
     Args:
         epsilon: Bounds E of one release in nats, shape (n, n).
-        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.
-        forward: Pr(next state | state now), in the same forms as `backward`.
+        backward: The loss functions of the candidates for Pr(state before | state now).
+        forward: The loss functions of the candidates for Pr(next state | state now).
 
     Returns:
         The bounds, numbers that the limit of the recursion is not below, and what was proved.
 
     Raises:
-        InputError: If a correlation varies with time, has no matrix, or has another number of states.
+        InputError: If a correlation has no matrix, or has another number of states.
         SolverError: If neither an invariant nor a witness was found.
     """
-    functions = dict(zip(("backward", "forward"), functions_of_both(backward, forward), strict=True))
-    known = [(path, loss) for path, losses in functions.items() for loss in losses if loss is not None]
+    functions = (("backward", backward), ("forward", forward))
+    known = [(path, loss) for path, losses in functions for loss in losses if loss is not None]
     labels = labels_in(known)
     E = close(as_bounds(epsilon, "epsilon", labels))
     rows: dict[str, list[Rows]] = {}
@@ -273,8 +276,26 @@ def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], 
             "rounding away from those that diverge: scale them up or down by a millionth"
         )
     lower = _raise_lower(rows, E, below, np.where(endless, np.inf, proved))
+    carried = _from_below(rows, E, lower, np.where(endless, np.inf, proved), carried)
     with np.errstate(invalid="ignore"):
         return np.where(endless, np.inf, carried), np.where(endless, np.inf, np.maximum(_down(lower - E), 0))
+
+
+def _from_below(rows: list[Rows], E: Floats, lower: Floats, proved: Floats, carried: Floats) -> Floats:
+    """Return T of an invariant near the lower ends, if `proved` is not near: the search may pass the least fixed point.
+
+    `carried` is T of the invariant `proved`; the least of the amounts that both carry is returned.
+    """
+    X, raised = lower, _RAISED
+    while raised <= _MOST_RAISED and not _are_near(lower, proved):
+        trial = _newton(E + raised, X, _largest(rows, X))
+        if trial is None:
+            break
+        X, raised = np.maximum(close(trial), lower), 10 * raised
+        upper = _largest(rows, X).upper
+        if (add(E, upper) <= X)[~np.eye(len(E), dtype=bool)].all():
+            proved, carried = np.minimum(proved, X), np.minimum(carried, upper)
+    return carried
 
 
 def _spread(rows: list[Rows], endless: Flags, reasons: NDArray[np.object_]) -> None:
@@ -486,6 +507,12 @@ def _row(matrix: Rows, state: int, used: Integers) -> tuple[Integers, Floats]:
     return (used[:1], np.zeros(1)) if state in matrix.any else (matrix.col[part], matrix.log[part])
 
 
+def _are_near(below: Floats, above: Floats) -> bool:
+    """Return whether lower and upper ends of the limit, both infinite or neither, are near enough."""
+    fine = np.isfinite(above)
+    return bool((above[fine] - below[fine] <= _NEAR * (1 + above[fine])).all())
+
+
 def _raise_lower(rows: list[Rows], E: Floats, below: Floats, above: Floats) -> Floats:
     """Return numbers that the limit of the recursion is not below, from `below` upward to `above` at most.
 
@@ -505,7 +532,7 @@ def _raise_lower(rows: list[Rows], E: Floats, below: Floats, above: Floats) -> F
             chosen.append((point, amounts[1] > amounts[0]))
         raised = _raise_to(E, chosen, below, above)
         below = np.where(endless, np.inf, np.maximum(raised, _down(E + found.lower)))
-        if not (above[~endless] - below[~endless] > _NEAR * (1 + above[~endless])).any():
+        if _are_near(below, above):
             break
     return below
 

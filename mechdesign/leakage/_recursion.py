@@ -180,7 +180,7 @@ def supremum(epsilon: Any, backward: Correlation = None, forward: Correlation = 
     'backward: an invariant for 2 pairs, for the same matrix at every step'
     """
     if isinstance(epsilon, list | tuple) or np.ndim(epsilon):
-        return supremum_of_pairs(epsilon, backward, forward)
+        return supremum_of_pairs(epsilon, *functions_of_both(backward, forward))
     spent = as_not_negative(epsilon, "epsilon")
     limit = 0.0
     for functions in functions_of_both(backward, forward):

@@ -291,6 +291,15 @@ def test_larger_bounds_have_larger_limits() -> None:
     assert (small.bounds[E > 0] < large.lower[E > 0]).all()
 
 
+@pytest.mark.slow
+def test_a_limit_is_the_least_of_several_fixed_points() -> None:
+    E = np.array([[0, 2.1127, 0.7588, 0.7054], [0.2097, 0, 0.9685, 0.9151], [0.7804, 2.2414, 0, 1.3572],
+                  [0.8337, 2.2947, 0.0534, 0]])  # fmt: skip
+    P = np.array([[0.4105, 0, 0.2162, 0.3733], [0.8684, 0, 0.1316, 0], [0, 0, 0.9628, 0.0372], [0, 1, 0, 0]])
+    limit = md.leakage.supremum(E, backward=P)
+    assert limit.bounds == pytest.approx(recursion(close(E), [P], 60), rel=1e-6)
+
+
 def test_other_names_of_states_change_nothing() -> None:
     E, matrices = random_case(4, 3)
     order = [2, 0, 1]
