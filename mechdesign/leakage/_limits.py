@@ -31,7 +31,7 @@ from mechdesign.leakage._correlations import Correlation, step_functions
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._matrices import labels_in, leakage_of_pairs, rows_of
 from mechdesign.leakage._transitions import as_target
-from mechdesign.leakage._transport import Rows, Slopes, enclose, step
+from mechdesign.leakage._transport import Rows, Slopes, enclose, ends_of_any, step
 
 # Successive invariants differ by at most this share at the end, and the number of matrices that are tried for it.
 _TOLERANCE = 1e-9
@@ -42,6 +42,7 @@ _NEAR = 1e-5
 
 # Rounds that bound the limit of the recursion from below, and the number of pairs of rows in the steps of each.
 _STEPS = 10
+_SHARES = (*10.0 ** np.arange(-12, 0), 0.3, 0.5, 0.7, 0.9)
 _MOST_PROGRAMS = 6_000
 
 # The growth per step, in nats, that a witness must show: far above the rounding of a step.
@@ -61,9 +62,6 @@ _WORTHWHILE = 1e-2
 _MOST_PRODUCTS = 64
 _LENGTHS = 64
 _LEAST_ENTRY = 1e-250
-
-# The z of a point that stands for 0, in logarithms.
-_FAR = 1e300
 
 # The relative error of the largest scale, and the share of its upper end at which the search gives up.
 _SCALE_TOLERANCE = 1e-6
@@ -193,7 +191,7 @@ def _largest(rows: list[Rows], B: Floats) -> _Largest:
     for number, matrix in enumerate(rows):
         slopes: Slopes = []
         own_upper, own_lower = step(matrix, B, None, slopes)
-        known.append((number, [*slopes, *_slopes_of_any(matrix, B)]))
+        known.append((number, slopes))
         numbers[own_upper > upper] = number
         upper, lower = np.maximum(upper, own_upper), np.maximum(lower, own_lower)
     kept: Slopes = []
@@ -208,23 +206,6 @@ def _joined(slopes: Slopes) -> tuple[Integers, Integers, Integers, Integers, Flo
     none = np.zeros(0, dtype=np.int64)
     s, t, j, k, share = zip((none, none, none, none, np.zeros(0)), *slopes, strict=True)
     return (*map(np.concatenate, (s, t, j, k)), np.concatenate(share))  # type: ignore[return-value]
-
-
-def _slopes_of_any(matrix: Rows, B: Floats) -> Slopes:
-    """Return the slopes of pairs with one row that may be anything, which is worst as a unit row."""
-    slopes: Slopes = []
-    for s in np.flatnonzero(np.diff(matrix.ptr)).tolist() if len(matrix.any) else ():
-        col, log = _row(matrix, s, matrix.col)
-        for first, terms in ((True, log[:, None] + B[col]), (False, log[:, None] - B.T[col])):
-            values = np.logaddexp.reduce(terms, axis=0)
-            unit = int(values.argmax() if first else values.argmin())
-            if not np.isfinite(values[unit]):
-                continue
-            share, here = np.exp(terms[:, unit] - values[unit]), np.full(len(col), unit)
-            for m in matrix.any.tolist():
-                ends = [np.full(len(col), state) for state in (s, m)]
-                slopes.append((*ends, col, here, share) if first else (*ends[::-1], here, col, share))
-    return slopes
 
 
 def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], path: str) -> tuple[Floats, Floats]:
@@ -392,21 +373,14 @@ def _growth(rows: list[Rows], S: Flags, b: Floats, endless: Flags) -> Floats:
         unknown = np.isin(s, matrix.any) | np.isin(t, matrix.any)
         a, z = s[~unknown], t[~unknown]
         growth[a, z] = np.maximum(growth[a, z], enclose(matrix, a, z, np.where(S, b, np.inf), kept[:, z].T)[1])
-        if unknown.any():
-            growth = np.where(S, np.maximum(growth, _growth_of_any(matrix, cost)), growth)
+        if len(matrix.any):
+            known = np.diff(matrix.ptr) > 0
+            (_, ahead), (_, back) = ends_of_any(matrix, cost)
+            of_any = np.full(S.shape, cost.max())
+            of_any[np.ix_(known, ~known)], of_any[np.ix_(~known, known)] = ahead[known, None], back[known]
+            of_any[np.ix_(known, known)] = -np.inf
+            growth = np.maximum(growth, of_any)
     return np.where(S, growth, -np.inf)
-
-
-def _growth_of_any(matrix: Rows, cost: Floats) -> Floats:
-    """Return the growth of pairs with a row that may be anything, rounded down; −∞ for other pairs."""
-    growth = np.full(cost.shape, -np.inf)
-    for s in np.flatnonzero(np.diff(matrix.ptr)).tolist():
-        col, log = _row(matrix, s, matrix.col)
-        slack = 8 * ULP * (len(col) + 800 + float(np.abs(cost[np.isfinite(cost)]).max(initial=0.0)))
-        growth[s, matrix.any] = np.logaddexp.reduce(log[:, None] + cost[col], axis=0).max() - slack
-        growth[matrix.any, s] = -np.logaddexp.reduce(log[:, None] - cost.T[col], axis=0).min() - slack
-    growth[np.ix_(matrix.any, matrix.any)] = cost.max()
-    return growth
 
 
 def _growing(rows: list[Rows], E: Floats, endless: Flags) -> tuple[Flags, Floats]:
@@ -442,43 +416,26 @@ def _growing(rows: list[Rows], E: Floats, endless: Flags) -> tuple[Flags, Floats
 
 
 class _Point(NamedTuple):
-    """The rows of a pair and a point where T is attained: x on the states of s, z on those of t. All in logarithms.
+    """A point where T is attained: the states J and logarithms p of row s, the states K of row t, and ln z on K.
 
-    `size` bounds the terms, and the number of roundings.
+    `bottom` is ln Σ_k P_t(k) z_k, and `size` bounds the terms and the number of roundings.
     """
 
     pair: tuple[int, int]
     J: Integers
     p: Floats
     K: Integers
-    q: Floats
-    x: Floats
     z: Floats
+    bottom: float
     size: float
 
-    def amount(self, B: Floats, keeps_x: bool) -> tuple[float, Integers, Integers, Floats]:
-        """Return a lower bound of T(B), concave in e^B, and the shares of it that entries (j, k) of B carry.
-
-        Either x is kept and z is as small as the cone allows, or z is kept and x is as large.
-        """
-        between = B[np.ix_(self.J, self.K)]
-        if keeps_x:
-            needs = self.x[:, None] - between
-            at = needs.argmax(axis=0)
-            top, bottom = self.p + self.x, self.q + needs[at, np.arange(len(at))]
-            j, k, logs = self.J[at], self.K, bottom
-        else:
-            # Where z is 0, x is 0 too, even if it has no bound.
-            grants = np.where(self.z > -np.inf, between + np.maximum(self.z, -_FAR), -np.inf)
-            at = grants.argmin(axis=1)
-            top, bottom = self.p + grants[np.arange(len(at)), at], self.q + self.z
-            j, k, logs = self.J, self.K[at], top
-        above, below = float(np.logaddexp.reduce(top)), float(np.logaddexp.reduce(bottom))
-        size = self.size + float(between[between < np.inf].max(initial=0.0)) + abs(above) + abs(below)
-        total = below if keeps_x else above
-        if not math.isfinite(total):
-            return 0.0, j, k, np.zeros(len(j))
-        return max(above - below - 8 * ULP * size, 0.0), j, k, np.exp(logs - total)
+    def amount(self, B: Floats) -> float:
+        """Return ln Σ_j P_s(j) min_k e^{B(j,k)} z_k − ln Σ_k P_t(k) z_k, rounded down: concave in e^B, at most T(B)."""
+        # Where z is 0, x is 0 too, even if it has no bound.
+        between = np.where(self.z > -np.inf, B[np.ix_(self.J, self.K)], 0.0)
+        top = float(np.logaddexp.reduce(self.p + (between + self.z).min(axis=1)))
+        size = self.size + float(between[between < np.inf].max(initial=0.0))
+        return max(top - self.bottom - 8 * ULP * size, 0.0) if math.isfinite(top) else 0.0
 
 
 def _points(rows: list[Rows], B: Floats, found: _Largest) -> list[_Point]:
@@ -496,8 +453,9 @@ def _points(rows: list[Rows], B: Floats, found: _Largest) -> list[_Point]:
         with np.errstate(divide="ignore"):
             x = np.log(np.bincount(j[part], share[part], minlength=len(B))[J]) - p
         z = (x[:, None] - B[np.ix_(J, K)]).max(axis=0)
-        size = 800 + len(J) + len(K) + sum(float(np.abs(each[each > -np.inf]).max()) for each in (x, z))
-        points.append(_Point(pair, J, p, K, q, x, z, size))
+        bottom = float(np.logaddexp.reduce(q + z))
+        size = 800 + len(J) + len(K) + 2 * float(np.abs(z[z > -np.inf]).max()) + abs(bottom)
+        points.append(_Point(pair, J, p, K, z, bottom, size))
     return points
 
 
@@ -526,44 +484,26 @@ def _raise_lower(rows: list[Rows], E: Floats, below: Floats, above: Floats) -> F
         for _ in range(min(2**number, steps)):
             below = np.where(endless, np.inf, np.maximum(below, _down(E + _largest(rows, below).lower)))
         found = _largest(rows, below)
-        chosen = []
-        for point in _points(rows, below, found):
-            amounts = [point.amount(above, keeps_x)[0] for keeps_x in (False, True)]
-            chosen.append((point, amounts[1] > amounts[0]))
-        raised = _raise_to(E, chosen, below, above)
-        below = np.where(endless, np.inf, np.maximum(raised, _down(E + found.lower)))
+        points = _points(rows, below, found)
+        grows = ~endless & (_down(E + _amounts(points, below)) > below)
+        for share in _SHARES:
+            v = below.copy()
+            v[grows] = np.maximum(above[grows] + np.log1p(share * np.expm1(below[grows] - above[grows])), below[grows])
+            if (_down(E + _amounts(points, v)) >= v)[grows].all():
+                below = v
+                break
+        below = np.where(endless, np.inf, np.maximum(below, _down(E + found.lower)))
         if _are_near(below, above):
             break
     return below
 
 
-def _raise_to(E: Floats, chosen: list[tuple[_Point, bool]], below: Floats, above: Floats) -> Floats:
-    """Return the largest v found with the property that `_raise_lower` demands."""
-    fine = np.isfinite(above)
-
-    def at(B: Floats) -> _Largest:
-        amounts = np.where(fine, below, 0) - np.where(fine, E, 0)
-        parts: Slopes = []
-        for point, keeps_x in chosen:
-            amounts[point.pair], j, k, share = point.amount(B, keeps_x)
-            s, t = (np.full(len(j), state) for state in point.pair)
-            parts.append((s, t, j, k, share))
-        return _Largest(amounts, amounts, np.zeros(0, dtype=np.int64), _joined(parts))
-
-    if not chosen:
-        return below
-    grows = fine & (_down(E + at(below).lower) > below)
-    for _ in range(_STEPS // 2):
-        trial = _newton(E, above, at(above))
-        if trial is None:
-            break
-        above = np.maximum(np.minimum(above, trial), below)
-    for share in 10.0 ** np.arange(-12, 0):
-        v = below.copy()
-        v[grows] = np.maximum(above[grows] + np.log1p(share * np.expm1(below[grows] - above[grows])), below[grows])
-        if (_down(E + at(v).lower) >= v)[grows].all():
-            return v
-    return below
+def _amounts(points: list[_Point], B: Floats) -> Floats:
+    """Return H(B) of the pairs that have points, and 0 of others."""
+    amounts = np.zeros_like(B)
+    for point in points:
+        amounts[point.pair] = point.amount(B)
+    return amounts
 
 
 # ---- powers of the matrix --------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def step(
     both: Flags = known[s] & known[t] & (rows.same[s] != rows.same[t])
     above[both], below[both] = enclose(rows, s[both], t[both], bounds, None, slopes)
     if len(rows.any):
-        from_known, to_known = _ends_of_any(rows, bounds)
+        from_known, to_known = ends_of_any(rows, bounds, slopes)
         for unknown, values in ((known[s] & ~known[t], from_known[:, s]), (~known[s] & known[t], to_known[:, t])):
             above[unknown], below[unknown] = values[:, unknown]
         above[~known[s] & ~known[t]] = below[~known[s] & ~known[t]] = bounds.max()
@@ -144,7 +144,7 @@ def step(
     return upper, lower
 
 
-def _ends_of_any(rows: Rows, bounds: Floats) -> tuple[Floats, Floats]:
+def ends_of_any(rows: Rows, bounds: Floats, slopes: Slopes | None = None) -> tuple[Floats, Floats]:
     """Return both ends of T(B)(s, m) and of T(B)(m, s) for all known s and an unknown row m, each of shape (2, n).
 
     An unknown row is worst as a unit row: T(s, m) = max_k ln Σ_j P_s(j) e^{B(j,k)}, and
@@ -154,15 +154,20 @@ def _ends_of_any(rows: Rows, bounds: Floats) -> tuple[Floats, Floats]:
     for s in np.flatnonzero(np.diff(rows.ptr)).tolist():
         part = slice(rows.ptr[s], rows.ptr[s + 1])
         col, log = rows.col[part], rows.log[part][:, None]
-        values = np.array(
-            [
-                np.logaddexp.reduce(log + bounds[col], axis=0).max(),
-                -np.logaddexp.reduce(log - bounds.T[col], axis=0).min(),
-            ]
-        )
-        # Each of the sums has as many roundings as terms.
-        slack = _FEW_ROUNDINGS * (len(col) + 8) * (np.where(np.isfinite(values), values, 0) + np.abs(log).max() + 8)
-        found[:, 0, s], found[:, 1, s] = values + slack, values - slack
+        for way, terms in enumerate((log + bounds[col], log - bounds.T[col])):
+            values = np.logaddexp.reduce(terms, axis=0)
+            unit = int(values.argmin() if way else values.argmax())
+            value = -values[unit] if way else values[unit]
+            # Each of the sums has as many roundings as terms.
+            size = float(np.where(np.isfinite(value), np.abs(value), 0.0) + np.abs(log).max()) + 8
+            slack = _FEW_ROUNDINGS * (len(col) + 8) * size
+            found[way, :, s] = value + slack, value - slack
+            if slopes is None or not np.isfinite(value):
+                continue
+            share, here = np.exp(terms[:, unit] - values[unit]), np.full(len(col), unit)
+            for m in rows.any.tolist():
+                known, unknown = (np.full(len(col), state) for state in (s, m))
+                slopes.append((unknown, known, here, col, share) if way else (known, unknown, col, here, share))
     return found[0], found[1]
 
 
