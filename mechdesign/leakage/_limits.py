@@ -106,15 +106,6 @@ class PairLimits:
         return "; ".join(found) or self.proved
 
 
-class _Added(NamedTuple):
-    """What the releases before, or after, one add to each pair: both ends, the reasons of the upper one, a summary."""
-
-    upper: Floats
-    lower: Floats
-    reasons: NDArray[np.object_]
-    proved: str
-
-
 def supremum_of_pairs(
     epsilon: Any, backward: Sequence[LossFunction | None], forward: Sequence[LossFunction | None]
 ) -> PairLimits:
@@ -142,9 +133,9 @@ def supremum_of_pairs(
     added = {path: _added(E, each, path) for path, each in rows.items()}
     upper, lower = E, E
     for part in added.values():
-        upper, lower = add(upper, part.upper), np.maximum(lower, _down(lower + part.lower))
+        upper, lower = add(upper, part.bounds), np.maximum(lower, _down(lower + part.lower))
     proved = "; ".join(f"{path}: {part.proved}" for path, part in added.items()) or "the releases are independent"
-    reasons = {path: part.reasons for path, part in added.items()}
+    reasons = {path: reason for part in added.values() for path, reason in part._reasons.items()}
     return PairLimits(read_only(upper), read_only(lower), proved, reasons)
 
 
@@ -152,7 +143,7 @@ def _down(values: Floats) -> Floats:
     return np.where(np.isfinite(values) & (values != 0), np.nextafter(values, -np.inf), values)
 
 
-def _added(E: Floats, rows: list[Rows], path: str) -> _Added:
+def _added(E: Floats, rows: list[Rows], path: str) -> PairLimits:
     """Return what releases in one direction add to each pair, by the recursion and by powers of the matrix."""
     reasons = np.full(E.shape, "an invariant bounds it", dtype=object)
     upper, lower = _recursion_limit(E, rows, reasons, path)
@@ -169,7 +160,7 @@ def _added(E: Floats, rows: list[Rows], path: str) -> _Added:
     said = [f"{what} for {count} pairs" for count, what in counts if count]
     said += [f"no bound for {unbounded} pairs"] * (unbounded > 0)
     order = "the same matrix at every step" if len(rows) == 1 else f"every order of {len(rows)} matrices"
-    return _Added(upper, lower, reasons, f"{', '.join(said)}, for {order}")
+    return PairLimits(upper, lower, f"{', '.join(said)}, for {order}", {path: reasons})
 
 
 # ---- the limit of the recursion --------------------------------------------------------------------------------------

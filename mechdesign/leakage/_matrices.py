@@ -42,9 +42,8 @@ def matrices_in(epsilons: Any, edges: Any = None) -> list[Any] | None:
 
     >>> matrices_in([0.1, 0.2])
     """
-    listed = isinstance(epsilons, list | tuple)
-    whole = () if listed else _shape(epsilons)
-    shapes = [_shape(each) for each in epsilons] if listed else [whole[1:]] * (len(whole) > 1)
+    budgets = epsilons if isinstance(epsilons, list | tuple) else np.atleast_1d(np.asarray(epsilons))
+    shapes = [_shape(each) for each in budgets]
     matrices = [len(shape) == 2 for shape in shapes]
     if any(matrices):
         if not all(matrices):
@@ -52,10 +51,10 @@ def matrices_in(epsilons: Any, edges: Any = None) -> list[Any] | None:
             remedy = "write an ε for all pairs as a matrix of ε with a diagonal of 0"
             raise InputError(f"epsilons[{at}]", "is not a matrix", value=shapes[at], bound=bound, remedy=remedy)
         return list(epsilons)
-    rows = len(epsilons) if listed else whole[0] if whole else 0
-    if rows and all(shape == (rows,) for shape in shapes) and shapes:
+    n = len(shapes)
+    if n and all(shape == (n,) for shape in shapes):
         bound, remedy = "a list of budgets, one for each release", "give [E] for one release, [E, E] for two"
-        raise InputError("epsilons", "is a single matrix", value=(rows, rows), bound=bound, remedy=remedy)
+        raise InputError("epsilons", "is a single matrix", value=(n, n), bound=bound, remedy=remedy)
     if edges is not None:
         bound, remedy = "None for budgets that are numbers", "give matrices of bounds, such as pairs(requirement)"
         raise InputError("edges", "has no pairs to bound", value=type(edges).__name__, bound=bound, remedy=remedy)

@@ -392,16 +392,13 @@ def _solve(part: _Transports, used: Integers, number: int) -> tuple[Floats, Floa
     answer = back_end(program, Options(feasibility=1e-10, extra=extra).begun())
     if answer.status is Status.INTERRUPTED:
         raise SolverInterruptedError("the computation of leakage was stopped; nothing was computed")
-    x, dual = _cleaned(answer.x, edges + pairs), _cleaned(answer.row_dual, sources + sinks)
-    return _clip(x[:edges] / scale), _clip(dual[:sources] / scale), _clip(-dual[sources:] / scale)
+    flows = _cleaned(answer.x, np.full(edges + pairs, scale))[:edges]
+    dual = _cleaned(answer.row_dual, np.repeat([scale, -scale], [sources, sinks]))
+    return flows, dual[:sources], dual[sources:]
 
 
-def _cleaned(values: Floats | None, size: int) -> Floats:
-    """Return the numbers of a solver, with zeros for those that are missing or not finite."""
-    if values is None or len(values) != size:
-        return np.zeros(size)
-    return np.where(np.isfinite(values), values, 0.0)
-
-
-def _clip(values: Floats) -> Floats:
-    return np.clip(values, 0.0, _LARGEST)
+def _cleaned(values: Floats | None, scale: Floats) -> Floats:
+    """Return the numbers of a solver divided by their scale, from 0 to the largest; 0 where there is no number."""
+    if values is None or len(values) != len(scale):
+        return np.zeros(len(scale))
+    return np.clip(np.where(np.isfinite(values), values, 0.0) / scale, 0.0, _LARGEST)
