@@ -7,6 +7,7 @@ import json
 import math
 import re
 import shutil
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,14 @@ def test_what_is_not_decided_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     found = json.loads(well(*LINE, "--json").stdout)
     assert [row["releases"] for row in found["after"]] == [1, 2, 5, 13]
     assert found["any_number_of_releases"] == "not decided: the pair (0, 1) is open"
+
+
+def test_a_quotient_is_rounded_up() -> None:
+    pairs, third = ~np.eye(2, dtype=bool), 1 / 3
+    assert Fraction(third) < Fraction(1, 3)
+    found, _ = _pairs._at_largest(1.0 * pairs, pairs, 3.0 * pairs)
+    assert found == math.nextafter(third, 1)
+    assert _pairs._at_largest(1.0 * pairs, pairs, 4.0 * pairs) == (0.25, (0, 1))
 
 
 def test_numbers_of_releases() -> None:

@@ -15,6 +15,7 @@ from pairs_oracle import Releases, random_releases
 from refusals import assert_closed
 
 import mechdesign as md
+from mechdesign.base._names import Named
 from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage import Candidates, LossFunction, OpenChain, Varying, backward, forward, temporal
 from mechdesign.leakage._bounds import close
@@ -88,6 +89,28 @@ def test_a_state_that_cannot_occur_has_no_bound_at_its_step_and_touches_no_other
     # Once all states can occur, the bounds are those of the possible ones only.
     assert found[4].max() <= 5
     assert (np.isinf(temporal([E] * 5, past, ring)) == np.isinf(found)).all()
+
+
+def test_a_state_that_cannot_occur_is_found_by_its_name() -> None:
+    turn, names, order = np.array([[0, 0.5, 0.5], [0, 1, 0], [0, 0, 1]]), ("a", "b", "c"), [2, 0, 1]
+    others = tuple(names[state] for state in order)
+    law = Named(np.eye(3)[0][order], others)
+    past = Varying.from_start(md.MarkovChain(turn[np.ix_(order, order)], names=others), law, 1)
+    E = 1 - np.eye(3)
+    found = backward([E] * 2, Candidates([md.MarkovChain(np.eye(3), names=names), past]))
+    plain = backward([E] * 2, Varying.from_start(turn, np.eye(3)[0], 1))
+    # After a comes b or c, so that the pairs of a have no bound; those of the first candidate are finite.
+    assert (np.isinf(found) == np.isinf(plain)).all()
+    assert past.missing[0].tolist() == [1]
+    assert np.isinf(found).sum() == 4
+
+
+def test_edges_bound_a_row_that_may_be_anything_by_states_that_no_other_row_uses() -> None:
+    open_chain = OpenChain([[0.5, 0.5, 0], [0.4, 0.6, 0], [0, 0, 0]])
+    E = np.array([[0, 0.1, 5], [0.1, 0, 5], [5, 5, 0]])
+    every = backward([E] * 3, open_chain)
+    assert (backward([E] * 3, open_chain, edges=nx.complete_graph(3)) >= every * (1 - 1e-12)).all()
+    assert every[1, 0, 2] > 9
 
 
 def test_neighbours_in_a_row_of_cells_are_told_apart_less_than_the_ends() -> None:
