@@ -257,6 +257,13 @@ def _are_lost(rows: Rows, s: Integers, t: Integers, bounds: Floats, kept: Flags 
 class _Transports:
     """The transports of several pairs, one after another: sources j of row s, sinks k of row t, and edges j → k.
 
+    Args:
+        rows: The stochastic matrix.
+        s: Rows of the numerators, int64 of shape (m,).
+        t: Rows of the denominators, int64 of shape (m,).
+        bounds: B, shape (n, n).
+        kept: The states that count in the numerator of each pair, shape (m, n); None for all.
+
     Attributes:
         pairs: The rows s and t of each pair.
         source_pair: The pair of each source.

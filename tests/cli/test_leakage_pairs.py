@@ -218,7 +218,7 @@ def test_wrong_usage() -> None:
         "leakage many.toml --backward many.csv --steps 3": "many.toml: has too many states without neighbours; found",
         "leakage city.toml --backward two.csv --steps 3": "backward (two.csv): has another number of states; found 2",
         "leakage city.toml --forward named.csv --header --index --steps 3": "forward (named.csv): has a name that",
-        "leakage city.toml --chain label --steps 3": "label/states.csv, line 5: does not fit the specification; must be its states",
+        "leakage city.toml --chain label --steps 3": "label/states.csv, line 5: does not fit the specification; must",
         "leakage city.toml --chain order --steps 3": "order/states.csv, line 3: does not fit the specification",
         "leakage city.toml --chain beyond --steps 3": "beyond/states.csv, line 2: does not fit the specification",
         "leakage city.toml --chain fewer --steps 3": "backward (fewer/backward.csv): has another number of states",
