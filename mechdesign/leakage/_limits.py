@@ -244,8 +244,8 @@ def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], 
         s, t = np.unravel_index(np.argmax(np.where(endless, -1.0, below)), E.shape)
         raise SolverError(
             f"{path}: not decided whether the pair ({s}, {t}) has a bound at every future step: at least "
-            f"{float(below[s, t])!r} nats, and neither an invariant nor a witness was found. The bounds are at most a "
-            "rounding away from those that diverge: scale them up or down by a millionth"
+            f"{float(below[s, t])!r} nats, and neither an invariant nor a witness was found. The bounds are close to "
+            "those that diverge: scale them up or down a little"
         )
     lower = _raise_lower(rows, E, below, np.where(endless, np.inf, proved))
     carried = _from_below(rows, E, lower, np.where(endless, np.inf, proved), carried)
@@ -382,12 +382,13 @@ def _growing(rows: list[Rows], E: Floats, endless: Flags) -> tuple[Flags, Floats
     S = (_rounds_to_catch(rows, endless) < 0) & ~endless
     own = np.where(S, E, 0.0)
     history = [np.where(S, 0.0, -np.inf)]
-    last = 2 * min(len(E), 12) + 4
-    for count in range(1, last + 1 if S.any() else 1):
+    # Slow growth shows late, which few states can wait for.
+    checks = (4, 2 * min(len(E), 12) + 4, 60 if len(E) <= 12 else 28)
+    for count in range(1, checks[-1] + 1 if S.any() else 1):
         history.append(own + _growth(rows, S, history[-1], endless))
         if (history[-1][S] < history[-2][S]).all():
             break
-        if count not in (4, last):
+        if count not in checks:
             continue
         half = count // 2
         with np.errstate(invalid="ignore"):

@@ -111,6 +111,15 @@ def test_suprema_of_each_candidate_bound_no_sequence_in_turns() -> None:
     assert np.isinf(both.bounds).sum() == 2
 
 
+def test_a_witness_of_slow_growth_is_found() -> None:
+    # The recursion grows by 0.009 a step.
+    E = np.array([[0, 0.79, 0.86], [0.14, 0, 0.07], [0.13, 0.38, 0]])
+    turns = [[[0, 1, 0], [0, 0, 1], [0.38, 0.62, 0]], [[1, 0, 0], [0, 0, 1], [1, 0, 0]]]
+    limit = md.leakage.supremum(E, backward=md.leakage.Candidates(turns))
+    assert np.isinf(limit.bounds).sum() == 5
+    assert "witness" in limit.reason(0, 1)
+
+
 @pytest.mark.parametrize("epsilon", [0.05, 0.15])
 def test_no_order_of_two_candidates_passes_the_limit(epsilon: float) -> None:
     limit = md.leakage.supremum(alike(epsilon), backward=md.leakage.Candidates(IN_TURNS))
