@@ -13,11 +13,11 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._check import as_integer
-from mechdesign.base._errors import InputError, SolverError
+from mechdesign.base._errors import InputError, SolverError, SolverInterruptedError
 from mechdesign.base._files import write_output
 from mechdesign.certify._texts import csv_text
 from mechdesign.cli._arguments import naming_options
-from mechdesign.cli._console import at_most, progress, say_note
+from mechdesign.cli._console import STOPPED, at_most, progress, say_note
 from mechdesign.cli._correlations import losses
 from mechdesign.cli._found import Found, Shown
 from mechdesign.data.matrices import Declared, read_lines
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # The largest number of states for which each pair has a program; beyond, only edges have one.
 MOST_STATES = 120
 _TOO_MANY = f"not computed for more than {MOST_STATES} states"
+_STOPPED = "not computed: stopped"
 
 
 def leakage_of_pairs(
@@ -69,7 +70,7 @@ def leakage_of_pairs(
     for count in _counts(steps):
         with progress(f"{count} of {steps} releases"):
             found[count] = recursion.temporal([bounds] * count, *known, edges=None if every else neighbours).max(axis=0)
-    with progress("any number of releases"):
+    with progress("any number of releases (Ctrl-C leaves it out)"):
         always, future = _future(bounds, known) if every else (None, _TOO_MANY)
     if always is not None:
         found[math.inf] = always
@@ -86,7 +87,8 @@ def leakage_of_pairs(
         html = leakage_page.html_of_pairs(said, problem.title, (kept, names), told, unit, future, known)
         write_output(page, [html.encode()])
     facts = {"states": kept.size, "unit": unit or None, "any_number_of_releases": future}
-    return Found(str(said), facts | {"file": target, "page": page, "after": rows})
+    code = STOPPED if future == _STOPPED else 0
+    return Found(str(said), facts | {"file": target, "page": page, "after": rows}, code)
 
 
 def _required(problem: Problem) -> Floats:
@@ -176,6 +178,8 @@ def _future(bounds: Floats, known: Sequence[LossFunction | None]) -> tuple[Float
 
     try:
         limit = supremum(bounds, *known)
+    except (KeyboardInterrupt, SolverInterruptedError):
+        return None, _STOPPED
     except SolverError as error:
         return None, f"not decided: {error}"
     return limit.bounds, limit.proved

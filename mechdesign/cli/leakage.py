@@ -67,9 +67,9 @@ def leakage(
 ) -> Found:
     """Show the leakage of repeated releases of correlated data, in nats.
 
-    ε must bound every pair of states, and not be per unit of a distance. With SPEC.toml each release meets its
-    requirements, which bound pairs of secrets. Shown are the largest bounds of neighbours, per unit of distance, and of
-    all pairs, after 1, 2, 5, … releases and after any number.
+    --epsilon must bound every pair of states, and not be per unit of a distance. With SPEC.toml each release meets its
+    requirements, such as an ε per km, instead. Shown are the largest bounds of neighbours, per unit of distance, and of
+    all pairs, after 1, 2, 5, … releases and after any number. Ctrl-C leaves out the last and keeps the others.
 
     A matrix is a CSV of numbers, a .npy file or a sparse .npz file of SciPy, with a row for each current state. A row
     of zeros may be any row. A missing matrix is one that the adversary does not know. Releases are counted from 0.

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_examples import assert_wrong_usage, flat, well, write
+from cli_examples import assert_wrong_usage, flat, run, well, write
 
 import mechdesign as md
 from mechdesign.cli import _pairs
-from mechdesign.errors import SolverError
+from mechdesign.errors import SolverError, SolverInterruptedError
 
 # Four cells in two rows; people stay with probability 1/2, or go to a cell that shares a side.
 WALK = np.array([[2, 1, 1, 0], [1, 2, 0, 1], [1, 0, 2, 1], [0, 1, 1, 2]]) / 4
@@ -159,6 +159,21 @@ def test_what_is_not_decided_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     found = json.loads(well(*LINE, "--json").stdout)
     assert [row["releases"] for row in found["after"]] == [1, 2, 5, 13]
     assert found["any_number_of_releases"] == "not decided: the pair (0, 1) is open"
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), SolverInterruptedError("stopped")])
+def test_ctrl_c_leaves_out_any_number_and_keeps_the_rest(monkeypatch: pytest.MonkeyPatch, stop: BaseException) -> None:
+    def interrupt(*_: object) -> None:
+        raise stop
+
+    monkeypatch.setattr("mechdesign.leakage._recursion.supremum", interrupt)
+    ended = run(*LINE, "--json", "-o", "evening.csv")
+    found = json.loads(ended.stdout)
+    assert ended.exit_code == 130
+    assert [row["releases"] for row in found["after"]] == [1, 2, 5, 13]
+    assert found["any_number_of_releases"] == "not computed: stopped"
+    assert len(Path("evening.csv").read_text().splitlines()) == 5
+    assert "not computed: stopped" in Path("evening.html").read_text()
 
 
 def test_a_quotient_is_rounded_up() -> None:

@@ -18,7 +18,7 @@ from mechdesign.leakage._transport import Rows, step
 from tests.support.refusals import assert_refused_at
 
 INF = math.inf
-FAST, ALL = 40, 300
+FAST, SLOW, ALL = 40, 80, 300
 SLOW_CHAIN = [[0.8, 0.2], [0.0, 1.0]]
 IN_TURNS = [[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.9, 0.1]]]
 RING = [[0.5, 0.25, 0, 0.25], [0.25, 0.5, 0.25, 0], [0, 0.25, 0.5, 0.25], [0.25, 0, 0.25, 0.5]]
@@ -79,8 +79,9 @@ def test_random_chains_are_decided(seed: int) -> None:
     assert_decided(seed, 25, 3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(ALL))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=[pytest.mark.slow] + [pytest.mark.long] * (seed >= SLOW)) for seed in range(ALL)]
+)
 def test_more_random_chains_are_decided(seed: int) -> None:
     assert_decided(seed, 150, 5)
 
@@ -423,6 +424,7 @@ def walk(side: int, stay: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_city_of_a_hundred_cells_is_decided() -> None:
     P, D = walk(10, 0.2)
     limit = md.leakage.supremum(0.02 * D, backward=P)
