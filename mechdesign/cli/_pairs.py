@@ -93,7 +93,7 @@ def leakage_of_pairs(
 
 def _required(problem: Problem) -> Floats:
     """Return the bounds of one release; raise `InputError` for requirements that bound no pairs, or all points."""
-    from mechdesign.leakage._pairs import pairs
+    from mechdesign.leakage._bounds import pairs
     from mechdesign.model._requirements._continuous import ContinuousPrivacy
 
     for index, each in enumerate(problem.requirements):

@@ -7,6 +7,7 @@ from . import cao2019 as cao2019
 from ._accountant import Accountant as Accountant
 from ._best_budgets import BestBudgets as BestBudgets
 from ._best_budgets import best_budgets as best_budgets
+from ._bounds import pairs as pairs
 from ._budgets import allocate_budget as allocate_budget
 from ._budgets import constant_budget as constant_budget
 from ._correlations import Candidates as Candidates
@@ -18,7 +19,6 @@ from ._limits import largest_scale as largest_scale
 from ._loss import LossFunction as LossFunction
 from ._loss_by_programs import fractional as fractional
 from ._loss_by_programs import loss_by_programs as loss_by_programs
-from ._pairs import pairs as pairs
 from ._recursion import User as User
 from ._recursion import UsersLeakage as UsersLeakage
 from ._recursion import backward as backward

@@ -15,7 +15,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.errors import MetricWarning
-from mechdesign.leakage._pairs import pairs
+from mechdesign.leakage._bounds import pairs
 from mechdesign.model._requirements._kinds import ClaimedPrivacy
 
 INF = math.inf

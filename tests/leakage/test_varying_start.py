@@ -16,8 +16,8 @@ from mechdesign import leakage
 from mechdesign.base._names import Named
 from mechdesign.errors import CorrelationWarning, SmoothedChainWarning
 from mechdesign.leakage import Varying
+from mechdesign.leakage._bounds import pairs
 from mechdesign.leakage._correlations import mismatch
-from mechdesign.leakage._pairs import pairs
 
 # From this start, two randomised responses of ε = 1 leak 1.8069, and the stationary reversal says 1.6031.
 PASSING = np.array([[0.5, 0.5], [0.01, 0.99]])

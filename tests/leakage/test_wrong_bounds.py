@@ -16,7 +16,7 @@ from mechdesign import leakage
 from mechdesign.base._names import Named
 from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage import Candidates, LossFunction, OpenChain, Varying
-from mechdesign.leakage._pairs import pairs
+from mechdesign.leakage._bounds import pairs
 from mechdesign.leakage._recursion import guarantees, windows
 
 E = np.array([[0.0, 1.0], [0.5, 0.0]])
