@@ -42,7 +42,6 @@ _NEAR = 1e-5
 
 # Rounds that bound the limit of the recursion from below, and the number of pairs of rows in the steps of each.
 _STEPS = 10
-_SHARES = (*10.0 ** np.arange(-12, 0), 0.3, 0.5, 0.7, 0.9)
 _MOST_PROGRAMS = 6_000
 
 # The growth per step, in nats, that a witness must show: far above the rounding of a step.
@@ -62,6 +61,9 @@ _WORTHWHILE = 1e-2
 _MOST_PRODUCTS = 64
 _LENGTHS = 64
 _LEAST_ENTRY = 1e-250
+
+# The z of a point that stands for 0, in logarithms.
+_FAR = 1e300
 
 # The relative error of the largest scale, and the share of its upper end at which the search gives up.
 _SCALE_TOLERANCE = 1e-6
@@ -408,26 +410,43 @@ def _growing(rows: list[Rows], E: Floats, endless: Flags) -> tuple[Flags, Floats
 
 
 class _Point(NamedTuple):
-    """A point where T is attained: the states J and logarithms p of row s, the states K of row t, and ln z on K.
+    """The rows of a pair and a point where T is attained: x on the states of s, z on those of t. All in logarithms.
 
-    `bottom` is ln Σ_k P_t(k) z_k, and `size` bounds the terms and the number of roundings.
+    `size` bounds the terms, and the number of roundings.
     """
 
     pair: tuple[int, int]
     J: Integers
     p: Floats
     K: Integers
+    q: Floats
+    x: Floats
     z: Floats
-    bottom: float
     size: float
 
-    def amount(self, B: Floats) -> float:
-        """Return ln Σ_j P_s(j) min_k e^{B(j,k)} z_k − ln Σ_k P_t(k) z_k, rounded down: concave in e^B, at most T(B)."""
-        # Where z is 0, x is 0 too, even if it has no bound.
-        between = np.where(self.z > -np.inf, B[np.ix_(self.J, self.K)], 0.0)
-        top = float(np.logaddexp.reduce(self.p + (between + self.z).min(axis=1)))
-        size = self.size + float(between[between < np.inf].max(initial=0.0))
-        return max(top - self.bottom - 8 * ULP * size, 0.0) if math.isfinite(top) else 0.0
+    def amount(self, B: Floats, keeps_x: bool) -> tuple[float, Integers, Integers, Floats]:
+        """Return a lower bound of T(B), concave in e^B, and the shares of it that entries (j, k) of B carry.
+
+        Either x is kept and z is as small as the cone allows, or z is kept and x is as large.
+        """
+        between = B[np.ix_(self.J, self.K)]
+        if keeps_x:
+            needs = self.x[:, None] - between
+            at = needs.argmax(axis=0)
+            top, bottom = self.p + self.x, self.q + needs[at, np.arange(len(at))]
+            j, k, logs = self.J[at], self.K, bottom
+        else:
+            # Where z is 0, x is 0 too, even if it has no bound.
+            grants = np.where(self.z > -np.inf, between + np.maximum(self.z, -_FAR), -np.inf)
+            at = grants.argmin(axis=1)
+            top, bottom = self.p + grants[np.arange(len(at)), at], self.q + self.z
+            j, k, logs = self.J, self.K[at], top
+        above, below = float(np.logaddexp.reduce(top)), float(np.logaddexp.reduce(bottom))
+        size = self.size + float(between[between < np.inf].max(initial=0.0)) + abs(above) + abs(below)
+        total = below if keeps_x else above
+        if not math.isfinite(total):
+            return 0.0, j, k, np.zeros(len(j))
+        return max(above - below - 8 * ULP * size, 0.0), j, k, np.exp(logs - total)
 
 
 def _points(rows: list[Rows], B: Floats, found: _Largest) -> list[_Point]:
@@ -445,9 +464,8 @@ def _points(rows: list[Rows], B: Floats, found: _Largest) -> list[_Point]:
         with np.errstate(divide="ignore"):
             x = np.log(np.bincount(j[part], share[part], minlength=len(B))[J]) - p
         z = (x[:, None] - B[np.ix_(J, K)]).max(axis=0)
-        bottom = float(np.logaddexp.reduce(q + z))
-        size = 800 + len(J) + len(K) + 2 * float(np.abs(z[z > -np.inf]).max()) + abs(bottom)
-        points.append(_Point(pair, J, p, K, z, bottom, size))
+        size = 800 + len(J) + len(K) + sum(float(np.abs(each[each > -np.inf]).max()) for each in (x, z))
+        points.append(_Point(pair, J, p, K, q, x, z, size))
     return points
 
 
@@ -476,26 +494,44 @@ def _raise_lower(rows: list[Rows], E: Floats, below: Floats, above: Floats) -> F
         for _ in range(min(2**number, steps)):
             below = np.where(endless, np.inf, np.maximum(below, _down(E + _largest(rows, below).lower)))
         found = _largest(rows, below)
-        points = _points(rows, below, found)
-        grows = ~endless & (_down(E + _amounts(points, below)) > below)
-        for share in _SHARES:
-            v = below.copy()
-            v[grows] = np.maximum(above[grows] + np.log1p(share * np.expm1(below[grows] - above[grows])), below[grows])
-            if (_down(E + _amounts(points, v)) >= v)[grows].all():
-                below = v
-                break
-        below = np.where(endless, np.inf, np.maximum(below, _down(E + found.lower)))
+        chosen = []
+        for point in _points(rows, below, found):
+            amounts = [point.amount(above, keeps_x)[0] for keeps_x in (False, True)]
+            chosen.append((point, amounts[1] > amounts[0]))
+        raised = _raise_to(E, chosen, below, above)
+        below = np.where(endless, np.inf, np.maximum(raised, _down(E + found.lower)))
         if _are_near(below, above):
             break
     return below
 
 
-def _amounts(points: list[_Point], B: Floats) -> Floats:
-    """Return H(B) of the pairs that have points, and 0 of others."""
-    amounts = np.zeros_like(B)
-    for point in points:
-        amounts[point.pair] = point.amount(B)
-    return amounts
+def _raise_to(E: Floats, chosen: list[tuple[_Point, bool]], below: Floats, above: Floats) -> Floats:
+    """Return the largest v found with the property that `_raise_lower` demands."""
+    fine = np.isfinite(above)
+
+    def at(B: Floats) -> _Largest:
+        amounts = np.where(fine, below, 0) - np.where(fine, E, 0)
+        parts: Slopes = []
+        for point, keeps_x in chosen:
+            amounts[point.pair], j, k, share = point.amount(B, keeps_x)
+            s, t = (np.full(len(j), state) for state in point.pair)
+            parts.append((s, t, j, k, share))
+        return _Largest(amounts, amounts, np.zeros(0, dtype=np.int64), _joined(parts))
+
+    if not chosen:
+        return below
+    grows = fine & (_down(E + at(below).lower) > below)
+    for _ in range(_STEPS // 2):
+        trial = _newton(E, above, at(above))
+        if trial is None:
+            break
+        above = np.maximum(np.minimum(above, trial), below)
+    for share in 10.0 ** np.arange(-12, 0):
+        v = below.copy()
+        v[grows] = np.maximum(above[grows] + np.log1p(share * np.expm1(below[grows] - above[grows])), below[grows])
+        if (_down(E + at(v).lower) >= v)[grows].all():
+            return v
+    return below
 
 
 # ---- powers of the matrix --------------------------------------------------------------------------------------------
