@@ -172,7 +172,7 @@ def require_same_length(path: str, **arrays: NDArray[Any]) -> None:
 
 def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
     """Return budgets as a read-only array of shape (T,), T ≥ 1; raise `InputError` for the first invalid budget."""
-    pairs = "a budget is a number; only leakage.backward, forward and temporal take bounds of pairs, a list of matrices"
+    pairs = "here a budget is a number; leakage.temporal takes bounds of pairs, a list of matrices"
     budgets = as_floats(epsilons, path, "(T,)", remedy=pairs)
     if budgets.size == 0:
         raise InputError(path, "are empty", bound="at least one budget")

@@ -73,7 +73,8 @@ class Varying:
         Args:
             chain: Pr(next = j | now = i), (n, n).
             initial: The law π_0 of the state at the first release, (n,).
-            steps: The number of entries, at least 1: one less than the number of releases.
+            steps: The number of entries, at least 1: one less than the number of releases. One release has
+                none: its correlation is None.
 
         Returns:
             The correlations.

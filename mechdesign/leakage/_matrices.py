@@ -101,7 +101,9 @@ def rows_of(loss: LossFunction, labels: Labels, path: str, n: int, like: str) ->
         bound, remedy = "a matrix", "give the matrix itself, or budgets that are numbers"
         raise InputError(path, "is a loss function without its matrix", bound=bound, remedy=remedy)
     if loss.n != n:
-        raise InputError(path, "has another number of states", value=loss.n, bound=f"{n}, as in {like}")
+        bound = f"{n}, as in {like}"
+        remedy = "a chain may leave states out; select those of its rows, which states.csv of mechdesign chain lists"
+        raise InputError(path, "has another number of states", value=loss.n, bound=bound, remedy=remedy)
     order = _order(loss, labels, path)
     matrix: Any = loss.matrix
     return Rows(matrix if order is None else matrix[order][:, order])

@@ -159,6 +159,9 @@ def supremum(epsilon: Any, backward: Correlation = None, forward: Correlation = 
     it for each matrix, so that it holds if they occur in any order. Where the recursion has no bound, which is proved,
     the leakage itself may have one: a power P^m bounds it by m·max E + max_j ln(P^m_sj / P^m_tj). The least counts.
 
+    The limit is for the given matrices at every step. If a chain does not start in its stationary law, its backward
+    matrices are those of `Varying.from_start`, whose leakage may exceed the limit of the stationary one.
+
     Args:
         epsilon: Budget of every release in nats, at least 0; or a matrix of bounds of pairs, shape (n, n).
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Candidates` or None.

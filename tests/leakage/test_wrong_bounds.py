@@ -103,7 +103,7 @@ def numbers_only() -> list[Row]:
         return ledger.add_series(**{"alpha": 1, "backward": MILD, "forward": None, "history": "others", **changes})
 
     return [
-        *((name, lambda use=use: use([E, E]), path, "only leakage.backward, forward and temporal take bounds of pairs")
+        *((name, lambda use=use: use([E, E]), path, "a budget is a number; leakage.temporal takes bounds of pairs")
           for name, (use, path) in uses.items()),
         *((f"{name}, mixed", lambda use=use: use([E, 0.1]), path) for name, (use, path) in uses.items()),
         ("accountant", lambda: leakage.Accountant(E, MILD), "alpha"),
@@ -140,7 +140,7 @@ def releases() -> list[Row]:
             (f"{name}, a number", lambda use=use: use([E, 0.1], MILD), "epsilons[1]", "a matrix"),
             (f"{name}, numbers first", lambda use=use: use([0.1, E], MILD), "epsilons[0]", "a matrix"),
             (f"{name}, sizes", lambda use=use: use([E, THREE], MILD), "epsilons[1]", "2, as in epsilons[0]"),
-            (f"{name}, other states", lambda use=use: use([E, E], OTHER), where, "2, as in epsilons[0]"),
+            (f"{name}, other states", lambda use=use: use([E, E], OTHER), where, "2, as in epsilons[0]. A chain"),
             (f"{name}, rows", lambda use=use: use([E, E], [[0.5, 0.4], [0.5, 0.5]]), f"{where}[0]", "sum to 1"),
             (f"{name}, lines", lambda use=use: use([E, E], lines), where, "without its matrix"),
             (f"{name}, too few", lambda use=use: use([E] * 3, Varying([MILD])), where, "2 matrices for 3 releases"),
