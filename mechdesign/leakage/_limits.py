@@ -619,6 +619,8 @@ def largest_scale(
     known = [(path, loss) for path, each in chains.items() for chain in each for loss in chain if loss]
     labels = labels_in(known)
     E = close(as_bounds(shape, "shape", labels))
+    for path, loss in known:
+        rows_of(loss, labels, path, len(E), "shape")
     if np.ndim(alpha) == 0:
         limits = _down(np.where(E > 0, E, 0) * as_target(alpha))  # type: ignore[arg-type]
     else:

@@ -411,6 +411,7 @@ def test_wrong_limits_are_refused() -> None:
             (lambda: scale(E, np.eye(3), 2, P), "alpha[0,0]"),
             (lambda: scale(E, alike(1, 3), 2, P), "alpha", "another number of states"),
             (lambda: scale(E, 1, 3, md.leakage.Varying([P])), "backward", "differs in length"),
+            (lambda: scale(alike(1, 3), 1, 2, P), "backward", "as in shape"),
         ]
     )
 
