@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from pairs_oracle import Releases, exact_leakage, log_ratios
+from refusals import assert_refused_at
 from scipy.optimize import linprog
 
 import mechdesign as md
 from mechdesign.leakage import _limits
 from mechdesign.leakage._bounds import close
 from mechdesign.leakage._transport import Rows, step
-from tests.support.refusals import assert_refused_at
 
 INF = math.inf
 FAST, SLOW, ALL = 40, 80, 300
