@@ -20,6 +20,7 @@ from mechdesign.leakage._bounds import add, as_bounds, close, close_edges
 from mechdesign.leakage._correlations import Candidates, Correlation, Varying, check_directions, step_functions
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transport import Rows, step
+from mechdesign.model._channel import Channel
 from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._requirements._graph import GraphPrivacy
 
@@ -38,11 +39,15 @@ def matrices_in(epsilons: Any, edges: Any = None) -> list[Any] | None:
         The matrices, unchecked.
 
     Raises:
-        InputError: The budgets are a single matrix, or matrices and numbers, or numbers with edges.
+        InputError: The budgets are requirements, a single matrix, matrices and numbers, or numbers with edges.
 
     >>> matrices_in([0.1, 0.2])
     """
     budgets = epsilons if isinstance(epsilons, list | tuple) else np.atleast_1d(np.asarray(epsilons))
+    for at, each in enumerate(budgets):
+        if hasattr(each, "pair_bounds") or isinstance(each, Channel):
+            bound, remedy = "an ε or a matrix of bounds", "give leakage.pairs of the requirement or channel"
+            raise InputError(f"epsilons[{at}]", "is no budget", value=type(each).__name__, bound=bound, remedy=remedy)
     shapes = [_shape(each) for each in budgets]
     matrices = [len(shape) == 2 for shape in shapes]
     if any(matrices):

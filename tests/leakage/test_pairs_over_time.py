@@ -279,6 +279,8 @@ def test_wrong_budgets_of_pairs() -> None:
             return lambda: way(epsilons, P, **more)
 
         rows += [
+            (f"{name}, requirements", call([md.MetricPrivacy(1, LINE)] * 2), "epsilons[0]", "leakage.pairs of the"),
+            (f"{name}, a channel", call(md.Channel.from_matrix(np.eye(3))), "epsilons[0]", "leakage.pairs of the"),
             (f"{name}, a single matrix", call(LINE), "epsilons", "ive [E] for one release"),
             (f"{name}, a single matrix as lists", call(LINE.tolist()), "epsilons", "ive [E] for one release"),
             (f"{name}, a number among matrices", call([LINE, 0.5]), "epsilons[1]", "is not a matrix"),
