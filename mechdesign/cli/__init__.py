@@ -132,7 +132,8 @@ _OUT_OF_MEMORY = re.compile(r"failed to map segment|cannot map zero-fill pages|[
 
 def _recognise(error: BaseException) -> BaseException:
     """Return the error that a command means: Ctrl-C, too little memory or a missing package may have other types."""
-    if isinstance(error, MechdesignError | click.ClickException):
+    # A package may also be missing because Ctrl-C broke off its import.
+    if isinstance(error, MechdesignError | click.ClickException) and not isinstance(error, MissingDependencyError):
         return error
     chain: BaseException | None = error
     while chain is not None:

@@ -20,8 +20,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
@@ -282,18 +283,27 @@ def watch_signals() -> Iterator[None]:
         return
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
+    hook = sys.unraisablehook
     thread = threading.Thread(target=_watch, args=(receiver,), daemon=True)
     with receiver, sender:
         thread.start()
         try:
             signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            sys.unraisablehook = partial(_print_unraisable, hook)
             yield
         finally:
+            sys.unraisablehook = hook
             signal.signal(signal.SIGINT, before)
             signal.set_wakeup_fd(-1)
             sender.close()
             thread.join()
+
+
+def _print_unraisable(hook: Callable[[Any], object], unraisable: Any) -> None:
+    """Print an error that Python cannot raise, but no Ctrl-C, such as one in a callback of an import."""
+    if unraisable.exc_type is not KeyboardInterrupt:
+        hook(unraisable)
 
 
 def _watch(receiver: socket.socket) -> None:

@@ -46,7 +46,7 @@ def chain(
 
     For a table, the chain is counted over all values of its domain. The column `step` of [table] states the time step
     of each row. Without it each TABLE.csv is one step: the month or integer by which its name differs from the others.
-    Tables are given in the order of steps.
+    Give the tables in the order of their steps.
 
     A row of zeros may be any row; a release needs --ends stay.
 
@@ -88,7 +88,9 @@ def chain(
     ]
     if tables:
         kept = f"mechdesign ledger series LEDGER --alpha 1 {shown} --steps 12 --history own"
-        following.insert(0, f"{kept}    # keep this promise in a ledger (others, if counted from other people)")
+        following.insert(
+            0, f"{kept}    # record this limit in a ledger; --history others, if other people were counted"
+        )
     else:
         pairs = f"mechdesign leakage {shlex.quote(str(specification))} {shown} --steps 12"
         following.insert(0, f"{pairs}    # what twelve releases under its requirements tell, pair by pair")

@@ -160,7 +160,7 @@ def _facts(
 def _next(example: str) -> list[str]:
     given = "--backward P.csv --header --index"
     return [
-        f"mechdesign examples {example} > P.csv    # a matrix of your own: change it",
+        f"mechdesign examples {example} > P.csv    # an example: replace it by your own matrix",
         f"mechdesign leakage {given} --epsilon 0.1 --steps 10    # the leakage of releases under this matrix",
         f"mechdesign budget --alpha 1 --steps 10 {given}    # the ε with which none leaks more than 1",
     ]
@@ -169,10 +169,10 @@ def _next(example: str) -> list[str]:
 def _budgets(epsilon: float | None, steps: int | None, path: Path | None) -> Floats:
     if path is not None:
         if epsilon is not None or steps is not None:
-            raise click.UsageError("give either --budgets or --epsilon with --steps")
+            raise click.UsageError("give either --budgets, or --epsilon and --steps")
         return read_budgets(path)
     if epsilon is None or steps is None:
-        raise click.UsageError("give --epsilon and --steps, or --budgets")
+        raise click.UsageError("give either --budgets, or --epsilon and --steps")
     from mechdesign.leakage._series import LONGEST
 
     return np.full(as_integer(steps, "--steps", 1, LONGEST), epsilon)

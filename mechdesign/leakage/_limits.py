@@ -279,7 +279,7 @@ def _spread(rows: list[Rows], endless: Flags, reasons: NDArray[np.object_]) -> N
         np.fill_diagonal(new, False)
         if not new.any():
             return
-        reasons[new] = "the first state may come from one without a bound to any state before the second"
+        reasons[new] = "the first may follow a state without a finite bound to any state that the second may follow"
         endless |= new
 
 

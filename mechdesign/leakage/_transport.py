@@ -278,7 +278,7 @@ class _Transports:
         gain: B of each edge.
         price: The price of each edge, divided by e^base of its pair.
         cheapest: Whether an edge has the least price of its source.
-        base: The logarithm of the scale of each pair.
+        base: The logarithm of the factor that scales the program of each pair.
         slack: A bound of the rounding error of either end of each pair.
     """
 

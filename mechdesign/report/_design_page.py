@@ -87,7 +87,7 @@ def _requirements(problem: Problem, certificate: Certificate) -> Iterator[Prose 
         yield Prose([
             f"Each secret permits only {each} of {problem.cost.shape[1]} answers, which may reveal something about it."
         ])  # fmt: skip
-    yield Prose(["Verdicts are proved by exact numbers. Achieved values are rounded: an ε up, an error down."])
+    yield Prose(["Exact arithmetic proves each verdict. Achieved values are rounded: an ε up, an error down."])
 
 
 def _judge(problem: Problem, place: int, holds: bool) -> str:

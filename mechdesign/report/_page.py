@@ -87,7 +87,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with what is below it; markup is inserted as it is."""
+    """A heading with what is below it; markup is inserted without escaping."""
 
     heading: str
     parts: Sequence[Prose | Code | Table | Picture | Markup]

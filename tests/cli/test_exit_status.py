@@ -18,6 +18,7 @@ from mechdesign.certify import __main__ as kernel
 from mechdesign.certify import second_verifier
 from mechdesign.certify._bundle import CERTIFICATE, document_digest
 from mechdesign.cli import _recognise, exit_code
+from mechdesign.cli._console import watch_signals
 
 CODES = (
     (errors.CertificateError("x"), 2),
@@ -162,5 +163,30 @@ def test_what_fails_since_ctrl_c_came_is_a_stop() -> None:
     error = RuntimeError("no compiled object yet")
     error.__context__ = KeyboardInterrupt()
     assert isinstance(_recognise(error), KeyboardInterrupt)
+    missing = errors.MissingDependencyError("numpy")
+    assert _recognise(missing) is missing
+    missing.__cause__ = KeyboardInterrupt()
+    assert isinstance(_recognise(missing), KeyboardInterrupt)
     other = RuntimeError("another")
     assert _recognise(other) is other
+
+
+def test_a_ctrl_c_that_python_cannot_raise_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    class Fragile:
+        def __init__(self, error: BaseException) -> None:
+            self.error = error
+
+        def __del__(self) -> None:
+            raise self.error
+
+    before = sys.unraisablehook
+    sys.unraisablehook = sys.__unraisablehook__
+    try:
+        with watch_signals():
+            Fragile(KeyboardInterrupt())
+            assert capsys.readouterr().err == ""
+            Fragile(ValueError("kept"))
+            assert "ValueError: kept" in capsys.readouterr().err
+        assert sys.unraisablehook is sys.__unraisablehook__
+    finally:
+        sys.unraisablehook = before

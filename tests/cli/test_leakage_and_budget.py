@@ -262,8 +262,8 @@ def test_wrong_usage() -> None:
     assert_wrong_usage(
         {
             f"leakage {many}": "give a matrix",
-            "leakage --backward B.csv --epsilon 1": "give --epsilon and --steps",
-            "leakage --backward B.csv --epsilon 1 --budgets b.csv": "give either --budgets or",
+            "leakage --backward B.csv --epsilon 1": "--epsilon and --steps",
+            "leakage --backward B.csv --epsilon 1 --budgets b.csv": "give either --budgets, or",
             "leakage --backward B.csv --epsilon -1 --steps 2": "--epsilon: is not accepted; found -1.0",
             "leakage --backward B.csv --epsilon nan --steps 2": "--epsilon: is not accepted; found nan",
             f"leakage --backward bad.csv {many}": "backward (bad.csv)[0]: does not sum to 1; must be",
