@@ -1,9 +1,13 @@
 """``python -m mechdesign``, and the command ``mechdesign``."""
 
 import atexit
+import contextlib
 import os
 import signal
 import sys
+
+# Exit code after Ctrl-C, as in shells.
+_STOPPED = 130
 
 
 def run() -> None:
@@ -22,14 +26,30 @@ def run() -> None:
         # Python would exit with 1, which is the code for a failed verification.
         traceback.print_exc()
         sys.exit(70)
-    main(prog_name="mechdesign")
+    try:
+        main(prog_name="mechdesign")
+    except KeyboardInterrupt:
+        _stop()
+    except SystemExit as ended:
+        if ended.code == _STOPPED:
+            _end()
+        raise
 
 
 def _stop(*_: object) -> None:
     try:
         os.write(2, b"error: stopped\n")
     finally:
-        os._exit(130)
+        os._exit(_STOPPED)
+
+
+def _end() -> None:
+    """End the process at once: Ctrl-C may leave a package half loaded, which can crash while Python ends."""
+    try:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+    finally:
+        os._exit(_STOPPED)
 
 
 if __name__ == "__main__":

@@ -170,9 +170,6 @@ def _say(error: BaseException) -> int:
             say_error(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}")
     else:
         say_error("stopped")
-        # If Ctrl-C interrupts an `exec` of a string, CPython later ends with the signal instead of the exit code. A
-        # further `exec` prevents this.
-        exec("")
     return code
 
 
