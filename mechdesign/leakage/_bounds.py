@@ -28,6 +28,10 @@ from mechdesign.model._requirements._requirement import Requirement
 
 # The distance from 1 to the next float.
 ULP = 2.0**-52
+# Sums of larger bounds [nats] over many releases may exceed all floats.
+_MOST_NATS = 1e300
+# Larger integers may lie between floats.
+_MOST_INTEGER = 2**53
 # Rounding to floats, the quotient and the logarithm have a relative error below 2**-50 together.
 _SLACK = 2.0**-50
 _ACCEPTED = "a requirement, a channel, a design, the path of a bundle, or a matrix (n, n) of bounds"
@@ -187,12 +191,13 @@ def close(bounds: Floats) -> Floats:
     """
     closed = np.array(bounds, dtype=np.float64)
     np.fill_diagonal(closed, 0.0)
-    for k in range(len(closed)):
-        shorter = closed[:, [k]] + closed[[k], :] < closed
-        if shorter.any():
-            # Most matrices are closed already, so that few sums need an exact rounding.
-            i, j = np.nonzero(shorter)
-            closed[i, j] = np.minimum(closed[i, j], add(closed[i, k], closed[k, j]))
+    with np.errstate(over="ignore"):
+        for k in range(len(closed)):
+            shorter = closed[:, [k]] + closed[[k], :] < closed
+            if shorter.any():
+                # Most matrices are closed already, so that few sums need an exact rounding.
+                i, j = np.nonzero(shorter)
+                closed[i, j] = np.minimum(closed[i, j], add(closed[i, k], closed[k, j]))
     return closed
 
 
@@ -229,8 +234,8 @@ def as_bounds(values: Any, path: str, names: Labels = ()) -> Floats:
     """Return bounds of pairs as a new float64 matrix of shape (n, n), not closed along paths.
 
     Args:
-        values: Bounds ≥ 0, possibly infinite, with a diagonal of 0: an array, nested lists or a frame. Floats stand for
-            themselves; exact numbers are rounded up.
+        values: Bounds from 0 to 1e300, or infinite, with a diagonal of 0: an array, nested lists or a frame. Floats
+            stand for themselves; other numbers are rounded up.
         path: The path of the matrix, for messages.
         names: The names of the states, in the order of the result.
 
@@ -238,16 +243,17 @@ def as_bounds(values: Any, path: str, names: Labels = ()) -> Floats:
         The matrix.
 
     Raises:
-        InputError: The matrix is not square, an entry is negative or NaN, or the diagonal is not 0.
+        InputError: The matrix is not square, an entry is no bound, or the diagonal is not 0.
 
     >>> as_bounds([[0, 1], [2, 0]], "bounds").tolist()
     [[0.0, 1.0], [2.0, 0.0]]
     """
+    refuse_source(values, path)
     given = named(values, path, names, names, object)
     if given.ndim != 2 or given.shape[0] != given.shape[1] or given.size == 0:
         bound, remedy = "of shape (n, n), n >= 1", "give one row and one column for each state"
         raise InputError(path, "is not a square matrix", value=given.shape, bound=bound, remedy=remedy)
-    if given.dtype.kind == "O":
+    if given.dtype.kind == "O" or (given.dtype.kind in "iu" and given.max() > _MOST_INTEGER):
         given = np.array(
             [
                 [_as_bound(value, f"{path}[{i},{j}]") for j, value in enumerate(row)]
@@ -257,7 +263,11 @@ def as_bounds(values: Any, path: str, names: Labels = ()) -> Floats:
     if given.dtype.kind not in "iuf":
         raise InputError(path, f"holds {given.dtype}", bound="an array of real numbers")
     bounds = given.astype(np.float64)
-    require(bounds >= 0, bounds, path, "a number >= 0 or infinity", "a bound is a privacy loss in nats; inf: no bound")
+    # A long double may lie above the nearest float.
+    bounds = np.where(bounds < given, np.nextafter(bounds, np.inf), bounds)
+    good = (bounds >= 0) & ((bounds <= _MOST_NATS) | np.isinf(bounds))
+    remedy = "a bound is a privacy loss in nats; inf: no bound"
+    require(good, bounds, path, f"a number >= 0, at most {_MOST_NATS:.0e} or infinity", remedy)
     diagonal = np.diagonal(bounds)
     # np.nextafter, which rounds a sum of bounds up, turns 0 into the least float.
     wrong = np.flatnonzero(diagonal > np.nextafter(0.0, 1.0))
@@ -269,8 +279,16 @@ def as_bounds(values: Any, path: str, names: Labels = ()) -> Floats:
     return bounds + 0.0
 
 
+def refuse_source(value: Any, path: str) -> None:
+    """Raise `InputError` for a requirement, a channel or a design in place of its bounds."""
+    if hasattr(value, "pair_bounds") or isinstance(getattr(value, "channel", value), Channel):
+        bound, remedy = "the bounds themselves", "give leakage.pairs of the requirement, channel or design"
+        raise InputError(path, "stands for bounds", value=type(value).__name__, bound=bound, remedy=remedy)
+
+
 def _as_bound(value: object, path: str) -> float:
     if isinstance(value, float):
         return value
     number = exact(value, path)
-    return float_above(number) if number > 0 else float(number)
+    size = float_above(abs(number))
+    return size if number >= 0 else -size

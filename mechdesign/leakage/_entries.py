@@ -10,7 +10,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._partition import Partition
 
-# Sums of larger costs are no floats.
+# Larger costs may add up to more than the largest float.
 _MOST_COST = 10**200
 
 TimeStep = int | str

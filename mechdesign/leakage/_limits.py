@@ -29,7 +29,7 @@ from mechdesign.base._errors import InputError, SolverError
 from mechdesign.leakage._bounds import ULP, add, as_bounds, close, up
 from mechdesign.leakage._correlations import Correlation, step_functions
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._matrices import labels_in, leakage_of_pairs, rows_of
+from mechdesign.leakage._matrices import bound_pairs, labels_in, rows_of
 from mechdesign.leakage._transitions import as_target
 from mechdesign.leakage._transport import Rows, Slopes, enclose, ends_of_any, step
 
@@ -47,9 +47,11 @@ _MOST_PROGRAMS = 6_000
 # The growth per step, in nats, that a witness must show: far above the rounding of a step.
 _MARGIN = 1e-11
 
-# Matrices are tried above the fixed point of E plus this amount, which absorbs rounding. It rises up to the second one.
+# Matrices are tried above the fixed point of E plus this amount, which absorbs rounding. It rises up to the second one,
+# and in proportion to bounds above so many nats.
 _RAISED = 1e-11
 _MOST_RAISED = 1e-7
+_RAISED_ABOVE = 1e4
 
 # Parts of the largest conceivable bound of a pair that can shrink: starting points from above.
 _PARTS = (1e-3, 1e-2, 0.1, 0.3, 1.0, 4.0, 16.0)
@@ -132,20 +134,20 @@ def supremum_of_pairs(
     rows: dict[str, list[Rows]] = {}
     for path, loss in known:
         rows.setdefault(path, []).append(rows_of(loss, labels, path, len(E), "epsilon"))
-    added = {path: _added(E, each, path) for path, each in rows.items()}
+    added = {path: _bound_amounts(E, each, path) for path, each in rows.items()}
     upper, lower = E, E
     for part in added.values():
-        upper, lower = add(upper, part.bounds), np.maximum(lower, _down(lower + part.lower))
+        upper, lower = add(upper, part.bounds), np.maximum(lower, _round_down(lower + part.lower))
     proved = "; ".join(f"{path}: {part.proved}" for path, part in added.items()) or "the releases are independent"
     reasons = {path: reason for part in added.values() for path, reason in part._reasons.items()}
     return PairLimits(read_only(upper), read_only(lower), proved, reasons)
 
 
-def _down(values: Floats) -> Floats:
+def _round_down(values: Floats) -> Floats:
     return np.where(np.isfinite(values) & (values != 0), np.nextafter(values, -np.inf), values)
 
 
-def _added(E: Floats, rows: list[Rows], path: str) -> PairLimits:
+def _bound_amounts(E: Floats, rows: list[Rows], path: str) -> PairLimits:
     """Return what releases in one direction add to each pair, by the recursion and by powers of the matrix."""
     reasons = np.full(E.shape, "an invariant bounds it", dtype=object)
     upper, lower = _recursion_limit(E, rows, reasons, path)
@@ -154,7 +156,7 @@ def _added(E: Floats, rows: list[Rows], path: str) -> PairLimits:
     while (powers < (1 - _WORTHWHILE) * upper).any():
         reasons[powers < upper] = "a power of the matrix bounds it"
         upper = np.minimum(upper, powers)
-        powers = _largest(rows, close(add(E, upper))).upper
+        powers = _take_largest(rows, close(add(E, upper))).upper
     off = ~np.eye(len(E), dtype=bool)
     unbounded = int(np.isinf(upper[off]).sum())
     by_power = int((reasons[off] == "a power of the matrix bounds it").sum())
@@ -177,7 +179,7 @@ class _Largest(NamedTuple):
     slopes: tuple[Integers, Integers, Integers, Integers, Floats]
 
 
-def _largest(rows: list[Rows], B: Floats) -> _Largest:
+def _take_largest(rows: list[Rows], B: Floats) -> _Largest:
     upper, lower = np.zeros_like(B), np.zeros_like(B)
     numbers = np.zeros(B.shape, dtype=np.int64)
     known: list[tuple[int, Slopes]] = []
@@ -192,10 +194,10 @@ def _largest(rows: list[Rows], B: Floats) -> _Largest:
         for s, t, j, k, share in slopes:
             used = numbers[s, t] == number
             kept.append((s[used], t[used], j[used], k[used], share[used]))
-    return _Largest(upper, lower, numbers, _joined(kept))
+    return _Largest(upper, lower, numbers, _join(kept))
 
 
-def _joined(slopes: Slopes) -> tuple[Integers, Integers, Integers, Integers, Floats]:
+def _join(slopes: Slopes) -> tuple[Integers, Integers, Integers, Integers, Floats]:
     none = np.zeros(0, dtype=np.int64)
     s, t, j, k, share = zip((none, none, none, none, np.zeros(0)), *slopes, strict=True)
     return (*map(np.concatenate, (s, t, j, k)), np.concatenate(share))  # type: ignore[return-value]
@@ -209,22 +211,22 @@ def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], 
     off = ~np.eye(len(E), dtype=bool)
     endless = np.isinf(E)
     reasons[endless] = "one release has no bound"
-    _spread(rows, endless, reasons)
+    _add_escapes(rows, endless, reasons)
     below = X = np.where(endless, np.inf, E)
     proved = carried = None
     raised, searched = _RAISED, False
     starts: Iterator[Floats] = iter(())
     for count in range(1, _ROUNDS + 1):
-        found = _largest(rows, X)
+        found = _take_largest(rows, X)
         if X is below:
-            below = np.where(endless, np.inf, np.maximum(below, _down(E + found.lower)))
+            below = np.where(endless, np.inf, np.maximum(below, _round_down(E + found.lower)))
         if (add(E, found.upper) <= X)[off].all():
             last = np.full(E.shape, np.inf) if proved is None else proved
             proved, carried = np.minimum(last, X), found.upper if carried is None else np.minimum(carried, found.upper)
             with np.errstate(invalid="ignore"):
                 if not (last - proved > _TOLERANCE * (1 + proved)).any():
                     break
-        trial = _newton(E + raised, X, found) if count % 8 else None
+        trial = _newton(_raise(E, raised), X, found) if count % 8 else None
         if trial is None and proved is None and not searched:
             searched = True
             pairs, b = _growing(rows, E, endless)
@@ -232,7 +234,7 @@ def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], 
             if pairs.any():
                 reasons[pairs] = f"a witness: {int(pairs.sum())} pairs drive each other upward without end"
                 endless = endless | pairs
-                _spread(rows, endless, reasons)
+                _add_escapes(rows, endless, reasons)
                 below = X = np.where(endless, np.inf, below)
                 searched = False
                 continue
@@ -252,7 +254,7 @@ def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], 
     lower = _raise_lower(rows, E, below, np.where(endless, np.inf, proved))
     carried = _from_below(rows, E, lower, np.where(endless, np.inf, proved), carried)
     with np.errstate(invalid="ignore"):
-        return np.where(endless, np.inf, carried), np.where(endless, np.inf, np.maximum(_down(lower - E), 0))
+        return np.where(endless, np.inf, carried), np.where(endless, np.inf, np.maximum(_round_down(lower - E), 0))
 
 
 def _from_below(rows: list[Rows], E: Floats, lower: Floats, proved: Floats, carried: Floats) -> Floats:
@@ -262,17 +264,22 @@ def _from_below(rows: list[Rows], E: Floats, lower: Floats, proved: Floats, carr
     """
     X, raised = lower, _RAISED
     while raised <= _MOST_RAISED and not _are_near(lower, proved):
-        trial = _newton(E + raised, X, _largest(rows, X))
+        trial = _newton(_raise(E, raised), X, _take_largest(rows, X))
         if trial is None:
             break
         X, raised = np.maximum(close(trial), lower), 10 * raised
-        upper = _largest(rows, X).upper
+        upper = _take_largest(rows, X).upper
         if (add(E, upper) <= X)[~np.eye(len(E), dtype=bool)].all():
             proved, carried = np.minimum(proved, X), np.minimum(carried, upper)
     return carried
 
 
-def _spread(rows: list[Rows], endless: Flags, reasons: NDArray[np.object_]) -> None:
+def _raise(E: Floats, amount: float) -> Floats:
+    """Return bounds plus an amount of nats, which is larger for bounds whose rounding would absorb it."""
+    return E + amount * max(1.0, float(E[np.isfinite(E)].max()) / _RAISED_ABOVE)
+
+
+def _add_escapes(rows: list[Rows], endless: Flags, reasons: NDArray[np.object_]) -> None:
     """Add the pairs (s, t) where s may come from a state without a bound to any state before t; write the reasons."""
     while True:
         new: Flags = np.any([_escapes(matrix, ~endless) for matrix in rows], axis=0) & ~endless
@@ -399,7 +406,7 @@ def _growing(rows: list[Rows], E: Floats, endless: Flags) -> tuple[Flags, Floats
             grows = S & (rate > least)
             b = np.max([each - number * least for number, each in enumerate(history[half:])], axis=0)
             while grows.any():
-                keep = grows & (_down(own + _growth(rows, grows, b, endless)) >= b + _MARGIN)
+                keep = grows & (_round_down(own + _growth(rows, grows, b, endless)) >= b + _MARGIN)
                 if (keep == grows).all():
                     return grows, b
                 grows = keep
@@ -459,8 +466,8 @@ def _points(rows: list[Rows], B: Floats, found: _Largest) -> list[_Point]:
     for first, stop in zip([0, *ends], ends, strict=False):
         pair, part = (int(s[first]), int(t[first])), slice(first, stop)
         matrix = rows[found.number[pair]]
-        J, p = _row(matrix, pair[0], j[part])
-        K, q = _row(matrix, pair[1], k[part])
+        J, p = _select_row(matrix, pair[0], j[part])
+        K, q = _select_row(matrix, pair[1], k[part])
         with np.errstate(divide="ignore"):
             x = np.log(np.bincount(j[part], share[part], minlength=len(B))[J]) - p
         z = (x[:, None] - B[np.ix_(J, K)]).max(axis=0)
@@ -469,7 +476,7 @@ def _points(rows: list[Rows], B: Floats, found: _Largest) -> list[_Point]:
     return points
 
 
-def _row(matrix: Rows, state: int, used: Integers) -> tuple[Integers, Floats]:
+def _select_row(matrix: Rows, state: int, used: Integers) -> tuple[Integers, Floats]:
     """Return the states and logarithms of a row; of a row that may be anything, the one state that is used."""
     part = slice(matrix.ptr[state], matrix.ptr[state + 1])
     return (used[:1], np.zeros(1)) if state in matrix.any else (matrix.col[part], matrix.log[part])
@@ -492,14 +499,14 @@ def _raise_lower(rows: list[Rows], E: Floats, below: Floats, above: Floats) -> F
     steps = _MOST_PROGRAMS // (below.size + 100)
     for number in range(_STEPS):
         for _ in range(min(2**number, steps)):
-            below = np.where(endless, np.inf, np.maximum(below, _down(E + _largest(rows, below).lower)))
-        found = _largest(rows, below)
+            below = np.where(endless, np.inf, np.maximum(below, _round_down(E + _take_largest(rows, below).lower)))
+        found = _take_largest(rows, below)
         chosen = []
         for point in _points(rows, below, found):
             amounts = [point.amount(above, keeps_x)[0] for keeps_x in (False, True)]
             chosen.append((point, amounts[1] > amounts[0]))
         raised = _raise_to(E, chosen, below, above)
-        below = np.where(endless, np.inf, np.maximum(raised, _down(E + found.lower)))
+        below = np.where(endless, np.inf, np.maximum(raised, _round_down(E + found.lower)))
         if _are_near(below, above):
             break
     return below
@@ -516,11 +523,11 @@ def _raise_to(E: Floats, chosen: list[tuple[_Point, bool]], below: Floats, above
             amounts[point.pair], j, k, share = point.amount(B, keeps_x)
             s, t = (np.full(len(j), state) for state in point.pair)
             parts.append((s, t, j, k, share))
-        return _Largest(amounts, amounts, np.zeros(0, dtype=np.int64), _joined(parts))
+        return _Largest(amounts, amounts, np.zeros(0, dtype=np.int64), _join(parts))
 
     if not chosen:
         return below
-    grows = fine & (_down(E + at(below).lower) > below)
+    grows = fine & (_round_down(E + at(below).lower) > below)
     for _ in range(_STEPS // 2):
         trial = _newton(E, above, at(above))
         if trial is None:
@@ -529,7 +536,7 @@ def _raise_to(E: Floats, chosen: list[tuple[_Point, bool]], below: Floats, above
     for share in 10.0 ** np.arange(-12, 0):
         v = below.copy()
         v[grows] = np.maximum(above[grows] + np.log1p(share * np.expm1(below[grows] - above[grows])), below[grows])
-        if (_down(E + at(v).lower) >= v)[grows].all():
+        if (_round_down(E + at(v).lower) >= v)[grows].all():
             return v
     return below
 
@@ -622,7 +629,7 @@ def largest_scale(
     for path, loss in known:
         rows_of(loss, labels, path, len(E), "shape")
     if np.ndim(alpha) == 0:
-        limits = _down(np.where(E > 0, E, 0) * as_target(alpha))  # type: ignore[arg-type]
+        limits = _round_down(np.where(E > 0, E, 0) * as_target(alpha))  # type: ignore[arg-type]
     else:
         limits = as_bounds(alpha, "alpha", labels)
         if len(limits) != len(E):
@@ -635,7 +642,7 @@ def largest_scale(
     def excess(scale: float) -> Floats:
         """Return the leakage of each pair as a multiple of its limit: at most 1 only if it is at most the limit."""
         bounds = np.where(np.isinf(E), np.inf, up(np.where(np.isinf(E), 0.0, E) * scale))
-        leaked = leakage_of_pairs([bounds] * releases, {"backward": backward, "forward": forward}, None).max(axis=0)
+        leaked = bound_pairs([bounds] * releases, {"backward": backward, "forward": forward}, None).max(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio: Floats = np.nan_to_num(leaked / limits, nan=0.0, posinf=np.inf)
         return ratio

@@ -69,7 +69,7 @@ def row_pair_program(q: ArrayLike, d: ArrayLike, alpha: float) -> FractionalProg
     >>> row_pair_program([0.8, 0.2], [0.2, 0.8], 1.0).upper.round(4).tolist()
     [1.6487, 1.6487]
     """
-    q, d = _row(q, "q"), _row(d, "d")
+    q, d = _as_row(q, "q"), _as_row(d, "d")
     if len(q) != len(d):
         raise InputError("d", "differs in length from q", value=len(d), bound=f"{len(q)} entries")
     alpha = as_number(alpha, "alpha")
@@ -123,7 +123,7 @@ def fractional(
     return math.log(found.value)
 
 
-def _row(values: ArrayLike, path: str) -> Floats:
+def _as_row(values: ArrayLike, path: str) -> Floats:
     return as_distribution(values, path, "normalise the row")
 
 

@@ -16,11 +16,10 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import Labels, labels_of, order_of
-from mechdesign.leakage._bounds import add, as_bounds, close, close_edges
+from mechdesign.leakage._bounds import add, as_bounds, close, close_edges, refuse_source
 from mechdesign.leakage._correlations import Candidates, Correlation, Varying, check_directions, step_functions
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transport import Rows, step
-from mechdesign.model._channel import Channel
 from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._requirements._graph import GraphPrivacy
 
@@ -45,9 +44,7 @@ def matrices_in(epsilons: Any, edges: Any = None) -> list[Any] | None:
     """
     budgets = epsilons if isinstance(epsilons, list | tuple) else np.atleast_1d(np.asarray(epsilons))
     for at, each in enumerate(budgets):
-        if hasattr(each, "pair_bounds") or isinstance(each, Channel):
-            bound, remedy = "an ε or a matrix of bounds", "give leakage.pairs of the requirement or channel"
-            raise InputError(f"epsilons[{at}]", "is no budget", value=type(each).__name__, bound=bound, remedy=remedy)
+        refuse_source(each, f"epsilons[{at}]")
     shapes = [_shape(each) for each in budgets]
     matrices = [len(shape) == 2 for shape in shapes]
     if any(matrices):
@@ -74,7 +71,7 @@ def _shape(value: Any) -> tuple[int, ...]:
         return ()
 
 
-def leakage_of_pairs(epsilons: Sequence[Any], correlations: Mapping[str, Correlation], edges: Any) -> Floats:
+def bound_pairs(epsilons: Sequence[Any], correlations: Mapping[str, Correlation], edges: Any) -> Floats:
     """Return E_t plus what earlier releases ("backward") and later ones ("forward") add, the largest over candidates.
 
     Args:
@@ -139,14 +136,14 @@ class _Task:
                 raise InputError(f"epsilons[{t}]", "has another number of states", value=len(matrix), bound=bound)
             # Equal matrices are closed once.
             again = before is not None and np.array_equal(matrix, before)
-            self.bounds.append(self.bounds[-1] if again else self._closed(matrix))
+            self.bounds.append(self.bounds[-1] if again else self._close(matrix))
             before = matrix
         distinct = {id(loss): (path, loss) for path, loss in known}
         self._rows = {
             key: rows_of(loss, self.labels, path, self.n, "epsilons[0]") for key, (path, loss) in distinct.items()
         }
 
-    def _closed(self, matrix: Floats) -> Floats:
+    def _close(self, matrix: Floats) -> Floats:
         if self.edges is None:
             return close(matrix)
         s, t = np.concatenate((self.edges, self.edges[:, ::-1])).T

@@ -16,10 +16,11 @@ from mechdesign.base._arrays import Floats, Integers, as_budgets, read_only
 from mechdesign.base._check import as_integer, as_list, require_kind, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import as_decimal
+from mechdesign.leakage._bounds import refuse_source
 from mechdesign.leakage._correlations import Correlation, check_directions, functions_of_both, step_functions
 from mechdesign.leakage._limits import PairLimits, supremum_of_pairs
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._matrices import leakage_of_pairs, matrices_in
+from mechdesign.leakage._matrices import bound_pairs, matrices_in
 from mechdesign.leakage._transitions import as_not_negative, round_up
 from mechdesign.leakage._upwards import Amount, carry, that_count, total
 
@@ -61,7 +62,7 @@ def backward(epsilons: ArrayLike, P: Correlation, *, edges: Any = None) -> Float
     """
     matrices = matrices_in(epsilons, edges)
     if matrices is not None:
-        return leakage_of_pairs(matrices, {"backward": P}, edges)
+        return bound_pairs(matrices, {"backward": P}, edges)
     budgets = as_budgets(epsilons)
     carried = _amounts_from_earlier(budgets.tolist(), step_functions(P, len(budgets), "backward"))
     return _totals(carried, [0.0] * len(budgets), budgets)
@@ -91,7 +92,7 @@ def forward(epsilons: ArrayLike, P: Correlation, *, edges: Any = None) -> Floats
     """
     matrices = matrices_in(epsilons, edges)
     if matrices is not None:
-        return leakage_of_pairs(matrices, {"forward": P}, edges)
+        return bound_pairs(matrices, {"forward": P}, edges)
     budgets = as_budgets(epsilons)
     carried = _amounts_from_later(budgets.tolist(), step_functions(P, len(budgets), "forward"))
     return _totals([0.0] * len(budgets), carried, budgets)
@@ -134,7 +135,7 @@ def temporal(
     """
     matrices = matrices_in(epsilons, edges)
     if matrices is not None:
-        return leakage_of_pairs(matrices, {"backward": backward, "forward": forward}, edges)
+        return bound_pairs(matrices, {"backward": backward, "forward": forward}, edges)
     budgets = as_budgets(epsilons)
     before, after = both_ways(budgets, backward, forward)
     return _totals(before, after, budgets)
@@ -182,6 +183,7 @@ def supremum(epsilon: Any, backward: Correlation = None, forward: Correlation = 
     >>> limit.proved
     'backward: an invariant for 2 pairs, for the same matrix at every step'
     """
+    refuse_source(epsilon, "epsilon")
     if isinstance(epsilon, list | tuple) or np.ndim(epsilon):
         return supremum_of_pairs(epsilon, *functions_of_both(backward, forward))
     spent = as_not_negative(epsilon, "epsilon")

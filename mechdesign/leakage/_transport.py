@@ -51,6 +51,8 @@ _ATTEMPTS = (
 )
 # Bounds of sensible flows and multipliers, and of prices as factors of lower bounds.
 _LARGEST, _HIGHEST = 1e15, 1e300
+# Beyond ± so many nats, e to this power is 0 or above the highest price.
+_FARTHEST = 750.0
 # A bound of the rounding error of each exp, log and sum, in units of the size of their terms.
 _FEW_ROUNDINGS = 8 * ULP
 # Shifts of the multipliers, which a point of the cone needs because of the solver's tolerance.
@@ -303,10 +305,13 @@ class _Transports:
         self.cheapest: Flags = price == least[self.source]
         alone = least - np.log(np.add.reduceat(np.exp(least[self.source] - price), self.first_edge))
         self.base: Floats = np.maximum.reduceat(alone, self.first_source)
+        base, first = self.base[source_pair][self.source], self.first_edge[self.first_source]
         with np.errstate(over="ignore"):
-            self.price: Floats = np.exp(price - self.base[source_pair][self.source])
-        # The size of all terms; with the number of terms, their roundings amount to less than the slack.
-        finite, first = np.where(np.isfinite(self.gain), self.gain, 0.0), self.first_edge[self.first_source]
+            self.price: Floats = np.exp(price - base)
+        # The size of all terms; with the number of terms, their roundings amount to less than the slack. The price of
+        # a larger gain is 0, or above the highest: its roundings do not count.
+        most = np.abs(a) + np.abs(q) + np.abs(base) + _FARTHEST
+        finite = np.where(np.isfinite(self.gain), np.minimum(np.abs(self.gain), most), 0.0)
         terms = np.maximum.reduceat(np.abs(a) + np.abs(q) + finite, first) + np.abs(self.base)
         # A matrix that is closed up to rounding has paths that are shorter by n roundings.
         paths = rows.n * ULP * np.maximum.reduceat(finite, first)
@@ -399,12 +404,12 @@ def _solve(part: _Transports, used: Integers, number: int) -> tuple[Floats, Floa
     answer = back_end(program, Options(feasibility=1e-10, extra=extra).begun())
     if answer.status is Status.INTERRUPTED:
         raise SolverInterruptedError("the computation of leakage was stopped; nothing was computed")
-    flows = _cleaned(answer.x, np.full(edges + pairs, scale))[:edges]
-    dual = _cleaned(answer.row_dual, np.repeat([scale, -scale], [sources, sinks]))
+    flows = _clean(answer.x, np.full(edges + pairs, scale))[:edges]
+    dual = _clean(answer.row_dual, np.repeat([scale, -scale], [sources, sinks]))
     return flows, dual[:sources], dual[sources:]
 
 
-def _cleaned(values: Floats | None, scale: Floats) -> Floats:
+def _clean(values: Floats | None, scale: Floats) -> Floats:
     """Return the numbers of a solver divided by their scale, from 0 to the largest; 0 where there is no number."""
     if values is None or len(values) != len(scale):
         return np.zeros(len(scale))

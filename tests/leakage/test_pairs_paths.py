@@ -72,6 +72,7 @@ def test_sums_are_the_least_floats_above() -> None:
         assert Fraction(np.nextafter(total, 0)) < exact <= Fraction(total)
     ends = np.array([0, INF, LARGEST, LARGEST]), np.array([0, 1, LARGEST, 1])
     assert add(*ends).tolist() == [0, INF, INF, INF]
+    assert close(np.array([[0, LARGEST, INF], [INF, 0, LARGEST], [INF, INF, 0]]))[0].tolist() == [0, LARGEST, INF]
     assert up(np.array([0, 1, INF, LARGEST])).tolist() == [0, 1 + ULP, INF, INF]
 
 
@@ -80,3 +81,8 @@ def test_exact_numbers_are_rounded_up() -> None:
     found = as_bounds([[0, third], [INF, 0]], "bounds")
     assert Fraction(found[0, 1]) >= third > Fraction(np.nextafter(found[0, 1], 0))
     assert math.isinf(found[1, 0])
+    between = 2**53 + 1
+    for given in ([[0, between], [0, 0]], np.array([[0, between], [0, 0]])):
+        assert as_bounds(given, "bounds")[0, 1] == between + 1
+    long = np.array([[0, 1], [1, 0]], dtype=np.longdouble) / 3
+    assert (as_bounds(long, "bounds") >= long).all()

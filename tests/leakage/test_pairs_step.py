@@ -198,6 +198,18 @@ def test_tiny_probabilities_and_tiny_bounds() -> None:
     assert upper[0, 1] == pytest.approx(350, abs=1e-9)
 
 
+@pytest.mark.parametrize("nats", [1e6, 1e17, 1e299])
+def test_bounds_of_any_size_cost_no_accuracy(nats: float) -> None:
+    """The largest ratios are those of single entries, since all other terms are below e^−500000 of them."""
+    upper, lower = ends(LAZY, nats * LINE)
+    truth = np.log([[1, 3, 6], [2, 1, 2], [6, 3, 1]])
+    assert (lower <= truth).all()
+    assert upper == pytest.approx(truth, abs=1e-11)
+    limit = md.leakage.supremum(nats * LINE, LAZY)
+    assert limit.bounds == pytest.approx(nats * LINE + truth, rel=1e-14)
+    assert (limit.lower <= limit.bounds).all()
+
+
 Numbers = np.ndarray | None
 
 

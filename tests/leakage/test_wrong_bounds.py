@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import networkx as nx
@@ -32,6 +33,9 @@ WRONG: dict[str, tuple[Any, str, str]] = {
     "negative": ([[0, -1], [1, 0]], "[0,1]", "a number >= 0"),
     "minus infinity": ([[0, 1], [-math.inf, 0]], "[1,0]", "a number >= 0"),
     "not a number": ([[0, math.nan], [1, 0]], "[0,1]", "a number >= 0"),
+    "minus a tiny fraction": ([[0, Fraction(-1, 10**350)], [1, 0]], "[0,1]", "a number >= 0"),
+    "minus a huge integer": ([[0, -(10**350)], [1, 0]], "[0,1]", "a number >= 0"),
+    "too large": ([[0, 1], [1e301, 0]], "[1,0]", "at most 1e+300 or infinity"),
     "a diagonal of 1": ([[0, 1], [1, 1]], "[1,1]", "set the diagonal to 0"),
     "an infinite diagonal": ([[math.inf, 1], [1, 0]], "[0,0]", "set the diagonal to 0"),
     "texts": ([["0", "1"], ["1", "0"]], "", ""),
@@ -127,6 +131,7 @@ def releases() -> list[Row]:
     places, others = (["home", second] for second in ("work", "away"))
     named, elsewhere = Named(MILD, places, places), Named(E, others, others)
     path, triple = nx.path_graph(2), nx.path_graph(3)
+    problem = md.Problem([1 / 3] * 3, THREE, [METRIC])
     rows: list[Row] = []
     for use in (leakage.backward, leakage.forward, leakage.temporal):
         name, where = use.__name__, "forward" if use is leakage.forward else "backward"
@@ -154,6 +159,8 @@ def releases() -> list[Row]:
         ("a loss of lines", lambda: lines.pairs(E), "loss", "without its matrix"),
         ("a loss of others", lambda: LossFunction(MILD).pairs(THREE), "bounds", "2, as in the matrix"),
         ("a loss of a number", lambda: LossFunction(MILD).pairs(0.1), "bounds"),
+        ("a loss of a requirement", lambda: LossFunction(OTHER).pairs(METRIC), "bounds", "leakage.pairs of the"),
+        ("a design", lambda: leakage.backward([E, md.design(problem)], MILD), "epsilons[1]", "leakage.pairs of the"),
     ]
 
 
@@ -165,6 +172,8 @@ def futures() -> list[Row]:
         *((f"supremum, {name}", lambda given=given: limit(given, MILD), "epsilon", says)
           for name, (given, _, says) in WRONG.items() if name not in ("texts", "complex")),
         ("supremum, a list", lambda: limit([E, E], MILD), "epsilon", "of shape (n, n)"),
+        ("supremum, a requirement", lambda: limit(METRIC, OTHER), "epsilon", "leakage.pairs of the"),
+        ("scale, a requirement", lambda: scale(METRIC, 1, 3, OTHER), "shape", "leakage.pairs of the"),
         ("supremum, a vector", lambda: limit([0.1, 0.2], MILD), "epsilon", "of shape (n, n)"),
         *each("a reason", (2, -1, 0.5, None), lambda state: limit(E, MILD).reason(0, state), "t", "from 0 to 1"),
         ("supremum, other states", lambda: limit(E, OTHER), "backward", "another number of states"),
