@@ -1,6 +1,6 @@
 """Design, prove and export optimal privacy mechanisms.
 
-`design` computes and proves the channel of least cost for a `Problem`, and `verify` checks a bundle. All other
+`design` computes and proves the channel of least cost for a `Problem`, and `verify` checks a bundle. Most other
 functions are in the modules listed here. Names load on first use, so that verification never imports a solver.
 """
 

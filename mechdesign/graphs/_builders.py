@@ -379,11 +379,11 @@ def _make_edgeless(n: int) -> nx.Graph:
 
 def _join_equal(names: Sequence[Hashable]) -> nx.Graph:
     """Return the graph that joins nodes with equal names; nodes with the name None get no edge."""
-    members: dict[Hashable, list[int]] = defaultdict(list)
+    groups: dict[Hashable, list[int]] = defaultdict(list)
     for index, name in enumerate(names):
         if name is not None:
-            members[name].append(index)
-    return _join_groups(len(names), members.values())
+            groups[name].append(index)
+    return _join_groups(len(names), groups.values())
 
 
 def _join_groups(n: int, groups: Iterable[Iterable[int]]) -> nx.Graph:
@@ -523,7 +523,7 @@ def components(graph: nx.Graph) -> list[Integers]:
     [[0, 2], [1, 3]]
     """
     check_graph(graph)
-    nodes = np.array(sorted(graph), dtype=np.int64)
+    nodes = _sort_nodes(graph)
     pairs = np.searchsorted(nodes, np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2))
     return [nodes[part] for part in members(label_components(len(nodes), pairs))] if nodes.size else []
 
@@ -552,11 +552,11 @@ def _sort_nodes(graph: nx.Graph) -> Integers:
     return np.array(sorted(graph), dtype=np.int64)
 
 
-def as_node(graph: nx.Graph, node: int, path: str = "node") -> int:
+def as_node(graph: nx.Graph, node: int) -> int:
     """Return a node of the graph as an integer; raise `InputError` for other values."""
-    number = as_integer(node, path, 0)
+    number = as_integer(node, "node", 0)
     if number not in graph:
-        raise InputError(path, "is not a node of the graph", value=number, bound=f"one of its {len(graph)} nodes")
+        raise InputError("node", "is not a node of the graph", value=number, bound=f"one of its {len(graph)} nodes")
     return number
 
 

@@ -219,23 +219,6 @@ def exposed(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -
     return alone[[_partners(places, groups, int(node)) == 0 for node in alone]] if alone.size else alone
 
 
-def protectable(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> bool:
-    """Return whether no node is exposed (DPHMM, Definition 5.3).
-
-    Args:
-        points: The places f(s): a domain, or an array (n, d).
-        graph: The policy graph on the possible secrets.
-        hull: The hull of the mechanism: "graph", "component" or a `SensitivityHull`.
-
-    Returns:
-        Whether every node has at least the degree of protection 2.
-
-    >>> protectable([[0.0], [1.0]], nx.path_graph(2))
-    True
-    """
-    return exposed(points, graph, hull).size == 0
-
-
 def protected_pairs(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> Integers:
     """Return the pairs (i, j), i < j, that the mechanism makes ε-indistinguishable.
 

@@ -144,10 +144,10 @@ def label_disclosed_sets(cost: Floats, claims: Claims) -> Integers:
         return np.zeros(n, dtype=np.int64)
     labels = label_tied_secrets(n, claims)
     secrets, observables = np.nonzero(np.isfinite(cost))
-    members = int(labels.max()) + 1
-    # The nodes are groups of tied secrets, then answers. Secrets come first, so the labels of secrets start at 0 and
+    groups = int(labels.max()) + 1
+    # The nodes are groups of tied secrets, then answers. Groups come first, so the labels of secrets start at 0 and
     # have no gaps.
-    return label_components(members + m, np.column_stack((labels[secrets], members + observables)))[labels]
+    return label_components(groups + m, np.column_stack((labels[secrets], groups + observables)))[labels]
 
 
 def _pairs(claims: Claims, *, equal: bool = False) -> Integers:

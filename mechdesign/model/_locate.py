@@ -234,17 +234,9 @@ class Area:
             raise InputError("reach", "is negative", value=length, bound=">= 0")
         return self._spread_within(length)
 
-    @property
-    def margin(self) -> float:
-        """The tolerance for rounded coordinates: 4 units in the last place of the largest coordinate."""
-        return (
-            _COORDINATE_MARGIN_ULPS
-            * float(np.spacing(np.abs(self.known).max()))
-            * (DEGREE_KM if self.axes == DEGREES else 1.0)
-        )
-
     def _spread_within(self, length: float) -> float:
-        longer = length * (1 + _REACH_MARGIN) + self.margin
+        margin = _COORDINATE_MARGIN_ULPS * float(np.spacing(np.abs(self.known).max()))
+        longer = length * (1 + _REACH_MARGIN) + margin * (DEGREE_KM if self.axes == DEGREES else 1.0)
         if self.axes == PLANE:
             return longer * longer
         return math.sin(min(longer / (2 * EARTH_RADIUS_KM), math.pi / 2)) ** 2

@@ -73,15 +73,6 @@ def format_bound(value: float, *, up: bool, digits: int = 7) -> str:
     return f"{number:f}" if -5 < number.adjusted() < digits + 5 else f"{number}"
 
 
-def relative(gap: float) -> str:
-    """Write a relative gap, rounded up, in percent unless it is small.
-
-    >>> relative(0.0123), relative(2.1e-9)
-    ('1.3%', '3×10⁻⁹')
-    """
-    return power(gap) if gap < 1e-3 else f"{power(100 * gap)}%"
-
-
 # Largest relative difference between a user's distances and the distances of this library.
 _DISTANCE_TOLERANCE = 1e-9
 

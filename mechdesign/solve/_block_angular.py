@@ -407,8 +407,8 @@ def find_floor_multipliers(program: BlockProgram) -> BlockMultipliers:
     """Return multipliers of a single floor that prove a lower bound, or zeros if no floor proves a positive bound.
 
     Suppose that every observable o has an estimate h(o) with c(s, o) >= v · error(h(o), s) for all secrets s. The cost
-    of every channel is then at least v times the adversary's error. The largest such v is min_o max_h min_s c(s,
-    o) / error(h, s). The bound is the largest v · minimum over all floors.
+    of every channel is then at least v times the adversary's error. The largest such v is
+    min_o max_h min_s c(s, o) / error(h, s). The bound is the largest v · minimum over all floors.
     """
     found, best = zero_multipliers(program), 0.0
     if program.worst is not None or any(floor.rewards is not None for floor in program.floors):

@@ -79,7 +79,10 @@ _BLAS = UpperLimit(_HOLDER.limit, _HOLDER.change)
 
 @contextlib.contextmanager
 def blas_threads(number: int) -> Iterator[None]:
-    """Limit BLAS to `number` threads in the `with` block; the last block to end restores the old limit."""
+    """Limit BLAS to `number` threads in the `with` block; the last block to end restores the old limit.
+
+    The uses are counted, because the limit belongs to the process, and several solves may limit it at the same time.
+    """
     with _BLAS.at_most(number), limit_this_thread(number):
         yield
 
@@ -177,14 +180,3 @@ def _drain(
                 break
             results.append(task(worker, batch))
     return results
-
-
-@contextlib.contextmanager
-def single_threaded() -> Iterator[None]:
-    """Limit BLAS to one thread per call; restore the previous setting at the end.
-
-    Several solves may use this context at the same time. The uses are counted, because the setting belongs to the
-    process.
-    """
-    with blas_threads(1):
-        yield

@@ -136,9 +136,9 @@ class PartClass:
         self.form = normalise(self.problem)
         pairs = find_bounded_pairs(self.form, "all" if self.rows == "all" else "reduced")
         self._program, self._inverse = RowReduction(list_all_rows(pairs, self.form.observables)).apply(self.form)
-        self.constant = self.proposal(np.tile(find_cheapest_constant(self.form), (self.form.groups, 1)))
+        self.constant = self.propose(np.tile(find_cheapest_constant(self.form), (self.form.groups, 1)))
 
-    def proposal(self, matrix: Floats) -> PartProposal:
+    def propose(self, matrix: Floats) -> PartProposal:
         """Return a channel p(o|group) with its cost and the adversary's errors."""
         rows = np.clip(matrix, 0.0, 1.0)
         rows /= rows.sum(axis=1, keepdims=True)
@@ -164,15 +164,13 @@ class PartClass:
         if found.status not in (Status.OPTIMAL, Status.STALLED) or not np.isfinite(found.row_dual).all():
             raise SolverError(f"{solver} returned an unusable solution: {found.message}")
         self._start = found.start
-        proposal = self.proposal(inverse.channel(found.x))
+        proposal = self.propose(inverse.channel(found.x))
         multipliers = lift_multipliers(self.form, inverse.multipliers(found.row_dual))
         return found.status, PartAnswer(proposal, inverse.bound(found), multipliers)
 
 
 # Gaps are relative to the cost or, if the cost is smaller, to this share of the largest entry of the cost matrix.
 _UNIT = 1e-9
-
-
 _MAX_ROUNDS = 300
 # Share of the tolerance that the decomposition may use; rounding may use the rest.
 _GAP_SHARE = 0.3
@@ -383,7 +381,7 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, dea
         proposals=len(outcome.working),
         floor_weight=float(weight),
     )
-    return AssembledChannel(numerators, _multipliers(problem, members, best.proof, floors), summary)
+    return AssembledChannel(numerators, _assemble_multipliers(problem, members, best.proof, floors), summary)
 
 
 def is_decomposable(problem: Problem, parts: Sequence[Part]) -> bool:
@@ -427,7 +425,9 @@ def _round_parts(
         ]
         short = 0.0
         for index, floor in enumerate(floors.values()):
-            value = sum((_distortion(problem, floor, one.part, channels[one.kind]) for one in members), Fraction(0))
+            value = sum(
+                (_measure_distortion(problem, floor, one.part, channels[one.kind]) for one in members), Fraction(0)
+            )
             if value < floor.minimum:
                 room = sum(kind.mass * kind.constant.distortions[index] for kind in kinds) - float(value)
                 missing = float(floor.minimum - value) / room if room > 0 else 1.0
@@ -439,7 +439,7 @@ def _round_parts(
         weight = min(1.0, max(2 * weight, short * (1 + 1e-9) + 2.0**-50))
 
 
-def _distortion(problem: Problem, floor: Floor, part: Part, numerators: Integers) -> Fraction:
+def _measure_distortion(problem: Problem, floor: Floor, part: Part, numerators: Integers) -> Fraction:
     prior = floor.prior_or(problem.prior)
     return distortion(numerators, EXPONENT, prior[part.secrets], floor.error[:, part.secrets])
 
@@ -464,7 +464,7 @@ def _round_mixture(kind: PartClass, proposals: Sequence[PartProposal], shares: F
     return found.numerators
 
 
-def _multipliers(
+def _assemble_multipliers(
     problem: Problem, members: Sequence[_Member], found: PricedParts | None, floors: Mapping[int, Floor]
 ) -> Multipliers:
     """Assemble the multipliers of the best bound.
@@ -484,7 +484,7 @@ def _multipliers(
                 ends = part.secrets[entry.sources], part.secrets[entry.targets]
                 gathered.add(index, *ends, part.observables[entry.observables], entry.values * part.mass)
         for index, floor in floors.items():
-            for estimates, observables, values in _attacks(problem, member, answer, index, floor, prices[index]):
+            for estimates, observables, values in _list_attacks(problem, member, answer, index, floor, prices[index]):
                 gathered.add(index, estimates, part.observables[observables], values)
     idle = np.flatnonzero(unused)
     for index, price in prices.items():
@@ -492,7 +492,7 @@ def _multipliers(
     return gathered.multipliers()
 
 
-def _attacks(
+def _list_attacks(
     problem: Problem, member: _Member, answer: PartAnswer, index: int, floor: Floor, price: float
 ) -> Iterator[_Columns]:
     """Yield estimates, observables and multipliers of a floor; for each observable, the multipliers sum to the price.

@@ -16,11 +16,11 @@ Because the entries are integers, only some exponents ln g of the bounds p_s <= 
 
 The verifier does not use these limits: it compares the integers themselves (`mechdesign.certify._privacy`).
 
-Pairs are left out by an exact reduction, or by a spanner with its dilation (docs/theory/programs.md). A subset of the
-pairs is a δ-spanner if each pair has a path through the subset of length at most δ times its exponent. The least δ with
-this property is the dilation of the subset. Bounds on the pairs of a δ-spanner imply the bounds on all other pairs,
-with exponents multiplied by δ. Source: Bordenabe, Chatzikokolakis and Palamidessi, Optimal geo-indistinguishable
-mechanisms for location privacy, 2014.
+A program needs rows only for some pairs (docs/theory/programs.md). The exact reduction omits pairs whose bounds follow
+from others; a spanner omits more. A subset of the pairs is a δ-spanner if each pair has a path through the subset whose
+length is at most δ times the pair's exponent. The least such δ is the dilation of the subset. Bounds on the pairs of a
+δ-spanner imply bounds on all other pairs, with exponents multiplied by δ. Source: Bordenabe, Chatzikokolakis and
+Palamidessi, Optimal geo-indistinguishable mechanisms for location privacy, 2014.
 """
 
 from __future__ import annotations
@@ -263,9 +263,9 @@ _NEAREST_SECRETS, _TRIAL_SECRETS = 32, 8
 def mark_irreducible(exponents: Floats, dilation: float = 1.0, deadline: Deadline | None = None) -> Flags:
     """Mark the pairs (s, t) whose bound is not implied by two shorter bounds.
 
-    `exponents` (k, k) is infinite for pairs without a bound. A pair is left out if, for some r, ``exponents[s, r] +
-    exponents[r,
-    t] <= dilation * exponents[s, t]`` and both summands are smaller than ``exponents[s, t]``.
+    `exponents` (k, k) is infinite for pairs without a bound. A pair is left out if, for some r,
+    ``exponents[s, r] + exponents[r, t] <= dilation * exponents[s, t]`` and both summands are smaller than
+    ``exponents[s, t]``.
 
     With ``dilation=1`` the remaining pairs imply all others, up to a relative rounding error of 1e-12, which rounding
     repairs later. On a grid with the Euclidean distance, the remaining pairs are those with coprime offsets. With a

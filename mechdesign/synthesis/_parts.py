@@ -11,7 +11,7 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._claims import label_disclosed_sets, label_tied_secrets
+from mechdesign.model._claims import label_disclosed_sets, label_tied_secrets, members
 from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._normal import VACUOUS
@@ -94,10 +94,9 @@ def split(problem: Problem) -> tuple[Part, ...]:
         if has_floors(problem)
         else label_tied_secrets(len(problem.prior), problem.claims)
     )
-    order = np.argsort(labels, kind="stable")
     permitted = np.isfinite(problem.cost)
     parts = []
-    for secrets in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
+    for secrets in members(labels):
         to_any = permitted[secrets].any(axis=0)
         alike = bool((permitted[secrets] == to_any).all())
         mass = float(problem.prior[secrets].sum())

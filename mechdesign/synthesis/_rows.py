@@ -5,9 +5,9 @@ relaxation, whose multipliers prove a lower bound. The rounds end when the solut
 repairing the violated rows costs little.
 
 Rounding needs a channel with slack in every bound and floor. If all answers are permitted, a channel that always gives
-the same distribution of answers has slack. If some answers are forbidden, the bounds may be infeasible. If p(o|s) <= g
-p(o|t), a positive p(o|s) requires p(o|t) >= p(o|s)/g. For one t, these minima may sum to more than 1. A linear program
-decides whether a channel with slack exists.
+the same distribution of answers has slack. If some answers are forbidden, the bounds may be infeasible. The bound
+p(o|s) <= g p(o|t) requires p(o|t) >= p(o|s)/g. For one t, these minima may sum to more than 1. A linear program decides
+whether a channel with slack exists.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import mechdesign as md
 from mechdesign.base import _machine as processors
 from mechdesign.certify import _privacy as privacy
 from mechdesign.errors import SolverError
-from mechdesign.solve._threads import Workers, single_threaded
+from mechdesign.solve._threads import Workers, blas_threads
 
 
 def without_threads(monkeypatch, after: int = 0) -> None:
@@ -62,7 +62,7 @@ def test_without_threads_all_is_proved_and_shared_work_is_done(monkeypatch, tmp_
     without_threads(monkeypatch)
     assert md.verify(tmp_path).holds
     workers = Workers(4, 3, 1)
-    with single_threaded():
+    with blas_threads(1):
         assert sorted(workers.run(lambda _, batch: batch.start)) == [0, 1, 2]
     workers.close()
 

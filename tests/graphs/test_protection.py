@@ -14,7 +14,7 @@ from policy_examples import ANSWERS, norm_by_program, states, under
 import mechdesign as md
 from mechdesign import graphs
 from mechdesign.errors import InputError
-from mechdesign.graphs._exposure import hull_level, protectable, protected_pairs
+from mechdesign.graphs._exposure import hull_level, protected_pairs
 
 
 def test_figure_9a_and_pglp_figure_11_disconnected_but_not_exposed() -> None:
@@ -24,7 +24,6 @@ def test_figure_9a_and_pglp_figure_11_disconnected_but_not_exposed() -> None:
     assert graphs.degree_of_protection(ANSWERS, graph, s2) == 3
     assert graphs.degree_of_protection(ANSWERS, graph) == {s2: 3, s4: 4, s5: 4, s6: 3}
     assert graphs.exposed(ANSWERS, graph).size == 0
-    assert protectable(ANSWERS, graph)
     assert protected_pairs(ANSWERS, graph).tolist() == [[s2, s4], [s2, s5], [s4, s5], [s4, s6], [s5, s6]]
 
 
@@ -32,7 +31,6 @@ def test_with_the_hull_of_its_component_the_same_node_is_exposed() -> None:
     graph = under(2, 4, 5, 6)
     assert graphs.exposed(ANSWERS, graph, hull="component").tolist() == states(2)
     assert graphs.degree_of_protection(ANSWERS, graph, 1, hull="component") == 1
-    assert not protectable(ANSWERS, graph, hull="component")
 
 
 def test_example_5_2_and_pglp_figure_3_s5_is_exposed() -> None:
@@ -40,7 +38,7 @@ def test_example_5_2_and_pglp_figure_3_s5_is_exposed() -> None:
     for hull in ("graph", "component", graphs.SensitivityHull.of(2 * np.eye(2))):
         assert graphs.exposed(ANSWERS, graph, hull=hull).tolist() == states(5)
     # With Laplace noise of sensitivity 3 it would not be: 3/2 becomes 1.
-    assert protectable(ANSWERS, graph, hull=graphs.SensitivityHull.of(3 * np.eye(2)))
+    assert graphs.exposed(ANSWERS, graph, hull=graphs.SensitivityHull.of(3 * np.eye(2))).size == 0
 
 
 def test_figure_9b_and_pglp_figure_4a_s3_is_exposed() -> None:
@@ -49,7 +47,7 @@ def test_figure_9b_and_pglp_figure_4a_s3_is_exposed() -> None:
 
 
 def test_a_complete_graph_is_protectable_and_a_single_node_is_not() -> None:
-    assert protectable(ANSWERS, graphs.complete(6))
+    assert graphs.exposed(ANSWERS, graphs.complete(6)).size == 0
     assert set(graphs.degree_of_protection(ANSWERS, graphs.complete(6)).values()) == {6}
     assert graphs.exposed(ANSWERS, under(4)).tolist() == states(4)
     assert graphs.exposed([[1.0]], graphs.complete(1)).tolist() == [0]
@@ -142,7 +140,7 @@ def test_wrong_input_is_refused() -> None:
         lambda: graphs.exposed(ANSWERS, under(2, 3), hull="whole"),
         lambda: graphs.exposed(ANSWERS, under(2, 3), hull=graphs.SensitivityHull.of([[1.0]])),
         lambda: graphs.exposed(np.full((6, 2), np.nan), under(2, 3)),
-        lambda: protectable(md.Domain.from_labels("abcdef"), under(2, 3)),
+        lambda: graphs.exposed(md.Domain.from_labels("abcdef"), under(2, 3)),
     ):
         with pytest.raises(InputError):
             build()

@@ -15,7 +15,7 @@ import mechdesign as md
 from mechdesign import graphs
 from mechdesign.errors import InputError
 from mechdesign.graphs._builders import components
-from mechdesign.graphs._exposure import component_hulls, protectable
+from mechdesign.graphs._exposure import component_hulls
 from mechdesign.graphs._repairs import LARGEST_SEARCH
 
 METHODS = ("area", "nearest", "exhaustive")
@@ -184,7 +184,7 @@ def least_by_enumeration(points: np.ndarray, graph: nx.Graph, hull: str) -> tupl
         for chosen in itertools.combinations(missing, count):
             larger = nx.Graph(graph)
             larger.add_edges_from(chosen)
-            if not protectable(points, larger, hull=hull):
+            if graphs.exposed(points, larger, hull=hull).size:
                 continue
             parts = components(larger)
             hulls = component_hulls(points, larger)
@@ -225,7 +225,7 @@ def test_every_repair_protects_all_and_keeps_what_was_asked(seed: int, d: int, h
     exposed = graphs.exposed(points, graph, hull=hull).tolist()
     results = {method: graphs.repair(points, graph, method, hull=hull) for method in METHODS}
     for found in results.values():
-        assert protectable(points, found.graph, hull=hull)
+        assert graphs.exposed(points, found.graph, hull=hull).size == 0
         assert {*map(frozenset, graph.edges()), *map(frozenset, found.added)} == {*map(frozenset, found.graph.edges())}
         assert sorted(found.order) == exposed or (hull == "component" and set(found.order) > set(exposed))
         assert all(i != j and not graph.has_edge(i, j) for i, j in found.added)
@@ -295,7 +295,7 @@ def test_a_large_map_is_repaired_quickly() -> None:
     graph = graphs.constrain(graphs.blocks(domain, 5), support)
     for hull in ("graph", "component"):
         for method in ("area", "nearest"):
-            assert protectable(domain, graphs.repair(domain, graph, method, hull=hull).graph, hull=hull)
+            assert graphs.exposed(domain, graphs.repair(domain, graph, method, hull=hull).graph, hull=hull).size == 0
 
 
 def test_wrong_input_is_refused() -> None:
@@ -339,7 +339,7 @@ def test_an_exhaustive_search_is_refused_just_above_its_bound() -> None:
     points[98:] = [[50.0, 0.0], [0.0, 70.0], [90.0, 90.0]]
     two = graphs.repair(points, graphs.from_edges(101, [*joined, (97, 98)]), "exhaustive")
     assert LARGEST_SEARCH == 100**2
-    assert protectable(points, two.graph)
+    assert graphs.exposed(points, two.graph).size == 0
     with pytest.raises(InputError, match="costly"):
         graphs.repair(points, graphs.from_edges(101, joined), "exhaustive")
     # A number of graphs too long to be printed.

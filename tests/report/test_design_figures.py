@@ -20,7 +20,7 @@ from mechdesign.measures._baselines import NO_INFORMATION, Reference
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.model._words import percent, power, relative, short
+from mechdesign.model._words import percent, power, short
 from mechdesign.report import _design_figures as figures
 from mechdesign.report import _maps as maps
 from mechdesign.report._maps import draw_map, draw_numbers, find_norm
@@ -330,7 +330,6 @@ def test_numbers_are_short():
     assert [short(value) for value in (0.0, 1e-9, 12345.678, 3e9, -np.inf)] == ["0", "1e-09", "12346", "3e+09", "−∞"]
     assert [percent(value) for value in (0.99999, 0.5, np.float64(1e-7) * (1 + 1e-15))] == ["100%", "50%", "10⁻⁵%"]
     assert [power(value) for value in (0.0, 0.501, 2.01e-11, 9.9e-4, np.inf)] == ["0", "0.51", "3×10⁻¹¹", "0.001", "∞"]
-    assert [relative(value) for value in (0.1, 0.9991, 2e-9)] == ["10%", "100%", "2×10⁻⁹"]
 
 
 # --- no side effects ---------------------------------------------------------------------------------------------

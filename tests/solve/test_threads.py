@@ -15,10 +15,10 @@ from mechdesign.solve import _threads as blas
 from mechdesign.solve._blocks.interior_point import solve_by_interior_point
 from mechdesign.solve._blocks.symmetry import find_symmetry
 from mechdesign.solve._contract import Options
-from mechdesign.solve._threads import single_threaded
+from mechdesign.solve._threads import blas_threads
 
 
-def blas_threads():
+def count_blas_threads():
     """Return the numbers of threads of the libraries that solves use, also of those loaded by other packages."""
     return [library["num_threads"] for library in blas._controller().info()]
 
@@ -31,11 +31,11 @@ def two_blas_threads():
         with ThreadPoolExecutor(1) as pool:
             pool.submit(ThreadpoolController().limit, limits=number, user_api="blas").result()
 
-    before = blas_threads()
+    before = count_blas_threads()
     set_threads(2)
-    if 2 not in blas_threads():
+    if 2 not in count_blas_threads():
         pytest.skip("the BLAS here has one thread")
-    yield blas_threads()
+    yield count_blas_threads()
     set_threads(max(before))
 
 
@@ -43,39 +43,39 @@ def test_the_last_of_several_users_restores_the_threads_of_blas(two_blas_threads
     entered, leave = threading.Event(), threading.Event()
 
     def other():
-        with single_threaded():
+        with blas_threads(1):
             entered.set()
             assert leave.wait(60)
 
     with ThreadPoolExecutor(1) as pool:
-        with single_threaded():
-            assert set(blas_threads()) == {1}
+        with blas_threads(1):
+            assert set(count_blas_threads()) == {1}
             done = pool.submit(other)
             assert entered.wait(60)
         # The first user has finished, the second has not.
-        assert set(blas_threads()) == {1}
+        assert set(count_blas_threads()) == {1}
         leave.set()
         done.result()
-    assert blas_threads() == two_blas_threads
+    assert count_blas_threads() == two_blas_threads
 
 
 @pytest.mark.parametrize("numbers", [(2, 1), (1, 2)])
 def test_users_that_want_different_numbers_have_the_least_and_put_back_what_was(two_blas_threads, numbers):
-    first, second = map(blas.blas_threads, numbers)
+    first, second = map(blas_threads, numbers)
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as two:
         one.submit(first.__enter__).result()
         two.submit(second.__enter__).result()
-        assert set(blas_threads()) == {1}
+        assert set(count_blas_threads()) == {1}
         one.submit(first.__exit__, None, None, None).result()
-        assert max(blas_threads()) == numbers[1]
+        assert max(count_blas_threads()) == numbers[1]
         two.submit(second.__exit__, None, None, None).result()
-    assert blas_threads() == two_blas_threads
+    assert count_blas_threads() == two_blas_threads
 
 
 def test_an_error_restores_the_threads_of_blas(two_blas_threads):
-    with pytest.raises(ZeroDivisionError), single_threaded():
+    with pytest.raises(ZeroDivisionError), blas_threads(1):
         raise ZeroDivisionError
-    assert blas_threads() == two_blas_threads
+    assert count_blas_threads() == two_blas_threads
 
 
 @pytest.mark.parametrize("arrays", ARRAYS)

@@ -53,14 +53,14 @@ class Master(BlockMaster):
             self.press("measuring")
         return super().finish_run(run, measure=measure)
 
-    def solve_with_care(self, working, care=1.0):
+    def solve_along_schedule(self, working, care=1.0):
         self.begun += (working.columns,)
         self.press("anew")
         if self.when == "refuse":
             raise SolverError("the memory does not suffice")
         if self.when == "time":
             self.round_deadline = Deadline(0.0)
-        return super().solve_with_care(working, care)
+        return super().solve_along_schedule(working, care)
 
 
 def trial(floor=0.9, when="", tuning=TRIED, **options):

@@ -16,7 +16,7 @@ from refusals import Mistake, assert_refused
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import InputWarning
-from mechdesign.graphs._exposure import protectable, protected_pairs
+from mechdesign.graphs._exposure import protected_pairs
 from mechdesign.traces._adversary import degrees_against, level_against
 
 TOWN = md.Domain.from_labels(["home", "work", "gym", "pub"])
@@ -86,8 +86,7 @@ def test_exposed_states_are_those_without_an_edge() -> None:
     graph = nx.Graph([(0, 1)])
     graph.add_nodes_from(range(4))
     assert md.graphs.exposed(TOWN, graph).tolist() == [2, 3]
-    assert not protectable(TOWN, graph)
-    assert protectable(TOWN, nx.path_graph(4))
+    assert not md.graphs.exposed(TOWN, nx.path_graph(4)).size
 
 
 def test_what_needs_places_says_so() -> None:

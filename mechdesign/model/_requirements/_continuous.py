@@ -173,9 +173,7 @@ class ContinuousPrivacy(Requirement):
         object.__setattr__(made, "distance", names[int(numbers["norm"])])
         rates = tuple((each.numbers["factor"] - 1) / step for each, step in zip((along_x, along_y), steps, strict=True))
         object.__setattr__(made, "rates", rates)
-        if any(
-            each.claim(secrets) != own.claim(secrets) for each, own in zip(stated[:1], made.stated()[:1], strict=True)
-        ):
+        if between.claim(secrets) != made.stated()[0].claim(secrets):
             bound = "a decimal width divided by the number of patches"
             raise InputError("step_x", "is not a step of anchors", value=str(steps[0]), bound=bound)
         return made

@@ -1,4 +1,4 @@
-"""The kinds of requirements by name; other kinds are requirements that consist only of explicit claims."""
+"""The kinds of requirements by name. A requirement of any other kind consists only of its claims."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mechdesign.model._words import Words, short
 class ClaimedPrivacy(Requirement):
     """A requirement that consists only of its claims.
 
-    When a bundle is loaded, requirements of kinds that this package does not have become instances of this class.
+    A requirement of a kind that this package does not know becomes a `ClaimedPrivacy` when its bundle is loaded.
 
     Args:
         statements: The statements of the requirement, at least one.
@@ -94,7 +94,7 @@ class ClaimedPrivacy(Requirement):
         return f"{self.kind} privacy"
 
     def promise(self, words: Words) -> str:
-        """Return the limits that the claims set on an adversary, in words.
+        """Describe how far the claims limit an adversary.
 
         Args:
             words: The object that names distances and formats numbers.
@@ -132,7 +132,7 @@ KINDS: Mapping[str, type[Requirement]] = MappingProxyType(
 def load_requirements(stated: Sequence[Stated], secrets: int) -> list[Requirement]:
     """Return the requirements that the statements of a bundle represent, in the order of the statements.
 
-    A requirement of another kind than `KINDS` is returned as `ClaimedPrivacy`, with the same claims.
+    A requirement whose kind is not in `KINDS` becomes a `ClaimedPrivacy` with the same claims.
 
     Args:
         stated: The statements.

@@ -172,7 +172,7 @@ def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: 
     run = master.run_schedule(program, working, tuning.merging.trial)
     state = run.state
     if state is None:
-        return master.solve_with_care(run.working.replace_columns(candidates))
+        return master.solve_along_schedule(run.working.replace_columns(candidates))
     left, seconds = deadline.left(), deadline.seconds() - began
     short = left is not None and left < tuning.trial.restart_time_factor * seconds
     if run.status is Status.INTERRUPTED or state.gap > tuning.merging.trial[-1][0] or short:
@@ -188,7 +188,7 @@ def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: 
     # Free the memory of the multipliers, which may be large.
     del state, run
     try:
-        found = master.solve_with_care(chosen)
+        found = master.solve_along_schedule(chosen)
     except SolverError as error:
         # The memory does not suffice for the added columns.
         return replace(trial, status=Status.STALLED, message=str(error))

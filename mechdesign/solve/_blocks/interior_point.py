@@ -48,7 +48,7 @@ from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._blocks.tuning import TUNING, InteriorPointTuning
 from mechdesign.solve._contract import Options, Status
-from mechdesign.solve._threads import Workers, single_threaded
+from mechdesign.solve._threads import Workers, blas_threads
 
 _EXTRA = {"arrays", "memory"}
 _STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
@@ -189,7 +189,7 @@ def _open_interior_point(
     settings.deadline.tell(f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB")
     with (
         settings.deadline.keeping(),
-        single_threaded(),
+        blas_threads(1),
         np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"),
     ):
         kernel = kernel_class(layout, threads)

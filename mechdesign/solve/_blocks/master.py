@@ -381,8 +381,7 @@ class BlockMaster:
         """Solve the restricted problem of round `number` to the gap `accuracy`, and offer its point to `best`."""
         self.begin_round(best)
         # Each round merges fewer columns than the previous round, which may have merged too many.
-        schedule = self._schedule(self.tuning.generation.merge_care**number)
-        return self.finish_run(self.run_schedule(working.restrict(self.program), working, schedule))
+        return self.solve_along_schedule(working, self.tuning.generation.merge_care**number)
 
     def begin_round(self, best: BlockBracket) -> None:
         """Set the bracket and the deadline of the restricted problems of a round, and reserve time for pricing."""
@@ -395,7 +394,7 @@ class BlockMaster:
         tuning = self.tuning.generation
         return min(tuning.master_gap_share * self.gap, max(tuning.loose_gap, tuning.loose_share * self.gap))
 
-    def solve_with_care(self, working: BlockWorkingSet, care: float = 1.0) -> BlockRestricted:
+    def solve_along_schedule(self, working: BlockWorkingSet, care: float = 1.0) -> BlockRestricted:
         """Solve a restricted problem along the schedule, with merging thresholds multiplied by `care`."""
         return self.finish_run(self.run_schedule(working.restrict(self.program), working, self._schedule(care)))
 

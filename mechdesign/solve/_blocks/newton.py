@@ -1,20 +1,20 @@
 """Solve the Newton system at an iterate, which consists of factored blocks and the linking rows between them.
 
 In relative steps u = dξ/ξ, block o has the Hessian H = Ξ Bᵀ diag(y/z) B Ξ. All rows are homogeneous. Scaling a whole
-block (u = 1) therefore hardly changes its active rows, and H is nearly singular in this direction. Choose the root r =
-argmax x, and write u = û + τ·1 with û_r = 0. Row and column r of H become H·1 = ξ∘(Bᵀy), and H_rr becomes Σ y z; both
-are computed without subtraction. The resulting matrix M is factored. Let P be the inverse of M. Let p be column r of P
-without entry r, and let P₀ be P without row and column r. The inverse Hessian of the block is Q = P₀ + p1ᵀ + 1pᵀ + P_rr
-11ᵀ.
+block (u = 1) therefore hardly changes its active rows, and H is nearly singular in this direction. Choose the root
+r = argmax x, and write u = û + τ·1 with û_r = 0. Row and column r of H become H·1 = ξ∘(Bᵀy), and H_rr becomes Σ y z;
+both are computed without subtraction. The resulting matrix M is factored. Let P be the inverse of M. Let p be column r
+of P without entry r, and let P₀ be P without row and column r. The inverse Hessian of the block is
+Q = P₀ + p1ᵀ + 1pᵀ + P_rr 11ᵀ.
 
-`RatioRows` passes over the ratio rows z_st = g_st x_t − x_s of all blocks, shared among the workers. The multipliers y
-(B, n, n) are too large to be copied at every iteration. The multipliers are the only values that are modified in place.
-The multipliers belong to the newest iterate; access through an older iterate raises an error.
+`RatioRows` passes over the ratio rows z_st = g_st x_t − x_s of all blocks, and the workers share them. The multipliers
+y (B, n, n) alone are modified in place, because copies at every iteration would be too large. They belong to the newest
+iterate; access through an older iterate raises an error.
 
 Linking rows couple the blocks. A step solves C systems of L linking rows. In the main iteration, the row sums, the
-floors and the worst cost form one system (`RowSums`). The Schur complement of this system needs the inverses of all
-blocks. In pricing, each column has its own system, whose only row is its unit mass (`UnitMass`). In pricing, computing
-the Schur complement takes one solve with the block.
+floors and the worst cost form one system (`RowSums`), whose Schur complement needs the inverses of all blocks. In
+pricing, each column has its own system (`UnitMass`). Its only row is the column's unit mass, and its Schur complement
+takes one solve with the block.
 
 Theory: block_method, Newton system in relative steps; One iteration.
 """

@@ -6,15 +6,14 @@ some estimates prove is valid for all.
 
 A small program corrects the lower bound for missing columns. A few missing columns hardly change the value of the
 restricted problem. Yet the reduced costs of these columns at the multipliers λ are negative. Decreasing λ uniformly
-until all reduced costs are non-negative weakens the bound much more. A small program finds the rows in which λ must
-decrease. The small program contains the missing columns J, and a column x_0 with the costs λ that replaces all other
-columns:
+until all reduced costs are non-negative weakens the bound much more. The small program finds the rows in which λ must
+decrease. It contains the missing columns J, and a column x_0 with the costs λ that replaces all other columns:
 
     min  λ·x_0 + Σ_{o∈J} (c_o·x_o − Σ_f v_f w_of)   with  x_0 + Σ_{o∈J} x_o = 1,  ratio bounds,  w_of <= error_f[h]·x_o
 
-The multipliers λ′ of its row sums satisfy λ − λ′ − Bᵀy_0 >= 0. If c_o − λ − Bᵀy_o >= 0 for another column o, then c_o −
-λ′ − Bᵀ(y_o + y_0) >= 0. Adding y_0 therefore turns the proof for λ into a proof for λ′, and the other columns are not
-priced again. The corrected bound is the value of the small program plus Σ_f v_f minimum_f.
+The multipliers λ′ of its row sums satisfy λ − λ′ − Bᵀy_0 >= 0. If c_o − λ − Bᵀy_o >= 0 for another column o, then
+c_o − λ′ − Bᵀ(y_o + y_0) >= 0. Adding y_0 therefore turns the proof for λ into a proof for λ′, and the other columns are
+not priced again. The corrected bound is the value of the small program plus Σ_f v_f minimum_f.
 
 Theory: block_method, Pricing problems; Bound correction.
 """
@@ -56,7 +55,7 @@ from mechdesign.solve._blocks.pricing_problem import PricedColumn, solve_pricing
 from mechdesign.solve._blocks.tuning import CorrectionTuning, PricingTuning
 from mechdesign.solve._column_generation import Bracket, PricingResult
 from mechdesign.solve._contract import STATUS_OF_STOP, Options, Status
-from mechdesign.solve._threads import Workers, single_threaded
+from mechdesign.solve._threads import Workers, blas_threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +242,7 @@ class ColumnPricing:
         geometry = make_geometry(program.exponents, len(program.floors))
         workers = Workers(threads, len(groups), 1)
         try:
-            with single_threaded():
+            with blas_threads(1):
                 parts = workers.run(
                     lambda _, batch: self._price_group(program, geometry, groups[batch.start], prices), whole=True
                 )
@@ -392,6 +391,9 @@ def correct_bound(
     return BlockMultipliers(ratios, tuple(both), multipliers.weights)
 
 
+_FIELDS = ("sources", "targets", "columns", "values")
+
+
 def _select_columns(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
     """Return the multipliers of the given columns."""
     kept = np.isin(ratios.columns, columns)
@@ -405,9 +407,7 @@ def _assign_columns(ratios: RatioMultipliers, columns: Integers) -> RatioMultipl
 
 def _add_multipliers(rows: int, *parts: RatioMultipliers) -> RatioMultipliers:
     """Add sparse multipliers; merge entries with the same rows and column."""
-    sources, targets, columns, values = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("sources", "targets", "columns", "values")
-    )
+    sources, targets, columns, values = (np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS)
     keys, place = np.unique((columns * rows + sources) * rows + targets, return_inverse=True)
     total: Floats = np.bincount(place, values, keys.size).astype(np.float64)
     return RatioMultipliers(keys // rows % rows, keys % rows, keys // rows**2, total)
@@ -562,14 +562,10 @@ class BlockPricer:
                 position = int(np.searchsorted(binding, index))
                 for column, one in priced.items():
                     full[:, column] = one.floors[position]
-        ratios = found.ratios
-        own = RatioMultipliers(ratios.sources, ratios.targets, columns[ratios.columns], ratios.values)
+        own = _assign_columns(found.ratios, columns)
         remaining = _multipliers_of(values, others, floors).ratios
         both = (np.concatenate([getattr(own, name), getattr(remaining, name)]) for name in _FIELDS)
         return BlockMultipliers(RatioMultipliers(*both), tuple(floors), found.weights)
-
-
-_FIELDS = ("sources", "targets", "columns", "values")
 
 
 def _multipliers_of(priced: list[PricedColumn], columns: Integers, floors: list[Floats]) -> BlockMultipliers:

@@ -128,12 +128,11 @@ class StepResult:
     correctors: int
 
 
-def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, allow_correctors: bool = True) -> StepResult:
+def take_step(blocks: FactoredBlocks, *, allow_correctors: bool = True) -> StepResult:
     """Take one primal-dual step from the newest iterate, with or without centrality correctors.
 
     Args:
         blocks: The factored blocks at the newest iterate.
-        tuning: Constants of the step; by default, the constants for dense or for sparse blocks.
         allow_correctors: Whether to try centrality correctors.
 
     Returns:
@@ -144,7 +143,7 @@ def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, allow
     """
     blocks.ratios.require_newest(blocks.iterate.number)
     layout = blocks.layout
-    tuning = tuning or (TUNING.sparse_step if layout.sparse else TUNING.step)
+    tuning = TUNING.sparse_step if layout.sparse else TUNING.step
     if not allow_correctors:
         tuning = replace(tuning, max_correctors=0)
     system, passes = blocks.system(), MainPasses(blocks)

@@ -27,7 +27,7 @@ from mechdesign.base._version import __version__
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._column_generation import Bracket
 from mechdesign.solve._contract import Status
-from mechdesign.solve._threads import Workers, single_threaded
+from mechdesign.solve._threads import Workers, blas_threads
 from mechdesign.synthesis._attempts import Attempt
 from mechdesign.synthesis._blocks import BlockReduction, choose_symmetry
 from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm
@@ -378,7 +378,7 @@ class RayGeneration:
         proofs: list[RayProof] = []
         fresh = [np.zeros((0, self.form.groups))]
         sums = given.sums
-        with single_threaded():
+        with blas_threads(1):
             for batch in _order_in_batches(len(self.folding.observables)):
                 if self._over():
                     return None

@@ -11,8 +11,8 @@ For given weights, a transport problem with losses decides whether a negative va
 which λ is too large.
 
 At multipliers λ of the row sums, let a_s be the reduced cost of observable o for secret s without pair multipliers. A
-multiplier y of the row ``e^(E(s,t)) x_t − x_s >= 0`` raises a_s by y and lowers a_t by e^(E(s,t)) y. Let f = e^(E(s,t))
-y be the flow that leaves t. Of this flow, the share e^(−E(s,t)) arrives at s.
+multiplier y of the row ``e^(E(s,t)) x_t − x_s >= 0`` raises a_s by y and lowers a_t by e^(E(s,t)) y. Let
+f = e^(E(s,t)) y be the flow that leaves t. Of this flow, the share e^(−E(s,t)) arrives at s.
 
 A secret s with a_s < 0 has the lack lack_s = −a_s, and a secret t with a_t > 0 has the spare amount spare_t = a_t. If
 the spares can cover all lacks, no private column has a negative value. As E is a metric, detours never help, so flows
@@ -23,9 +23,10 @@ between these two sets suffice:
 A solution of this program proves the multipliers λ_s − δ_s. The prices x_s <= 1 of the constraints on the lacks form
 the private column of least value.
 
-With floors, the program also chooses weights q >= 0 with Σ_h q_h = v for each floor. Then the lacks become lack_s + Σ_h
-q_h a_h(s), and the spares become spare_t − Σ_h q_h a_h(t). The method is Mehrotra's predictor–corrector. The normal
-equations reduce to two matrices: the order of one is the number of lacks, that of the other the number of weights.
+With floors, the program also chooses weights q >= 0 with Σ_h q_h = v for each floor. Then the lacks become
+lack_s + Σ_h q_h a_h(s), and the spares become spare_t − Σ_h q_h a_h(t). The method is Mehrotra's predictor–corrector.
+The normal equations reduce to two matrices: the order of one is the number of lacks, that of the other the number of
+weights.
 """
 
 from __future__ import annotations

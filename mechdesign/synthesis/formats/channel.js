@@ -65,15 +65,16 @@ export function cellOf(place, options = {}) {
   const at = coordinates(place).map((value, axis) => value + 360 * turns(value, axis));
   if (DATA.borders === null) return nearest(at, refuse ? DATA.limit : Infinity);
   let beyond = false;
-  const [row, column] = at.map((value, axis) => {
+  const found = at.map((value, axis) => {
     const side = DATA.borders[axis];
     const inside = side[0] <= value && value <= side[side.length - 1];
     if (refuse && !inside) throw isOutside(axis, "grid", at, DATA.borders);
     beyond ||= !inside;
     return side.slice(1, -1).filter((border) => border <= value).length;
   });
-  const [columns, rows] = DATA.borders.map((side) => side.length - 1).reverse();
-  const cell = DATA.degrees ? row * columns + column : column * rows + row;
+  // Cells are numbered row by row; latitude, or y, gives the row.
+  const [row, column] = DATA.degrees ? found : found.reverse();
+  const cell = row * (DATA.borders[DATA.degrees ? 1 : 0].length - 1) + column;
   if (DATA.members === null) return cell;
   if (!beyond && DATA.members[cell] >= 0) return DATA.members[cell];
   if (refuse) throw new RangeError(`the place is in a cell that is not a secret: ${REMEDY}`);
@@ -142,8 +143,8 @@ function open() {
   return opened;
 }
 
-// Return a description of rows that do not sum to 1, or "", and decode the channel. Missing features of the JavaScript
-// engine still raise their exceptions.
+// Return a description of a damaged channel, or "", and decode the channel. Missing features of the JavaScript engine
+// still raise their exceptions.
 function damage() {
   if (opened !== null) return "";
   const [n, m] = [DATA.secrets, DATA.observables];
