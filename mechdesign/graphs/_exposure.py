@@ -1,8 +1,8 @@
 """Sensitivity hulls of policy graphs, and secrets that a mechanism exposes.
 
-A K-norm mechanism with hull K makes the nodes i and j ε-indistinguishable if and only if K contains the difference f(j)
-− f(i) of their places. This is Theorem 5.2 of DPHMM (Xiao et al. 2017), for nodes with the same hull. The pair (i, j)
-need not be an edge of the policy graph. Nodes with different hulls can always be distinguished, because the ratio of
+A K-norm mechanism with hull K makes the nodes i and j ε-indistinguishable if and only if K contains the difference
+f(j) − f(i) of their places. This is Theorem 5.2 of DPHMM (Xiao et al. 2017), for nodes with the same hull. The pair
+(i, j) need not be an edge of the policy graph. Nodes with different hulls can always be distinguished, because the ratio of
 their densities is unbounded. Exposure must therefore be tested with the hull that the mechanism uses:
 
 - "graph", the default: the hull of the whole graph for all nodes, as in DPHMM and in Algorithm 3 of PGLP;
