@@ -293,9 +293,9 @@ def watch_signals() -> Iterator[None]:
             sys.unraisablehook = partial(_print_unraisable, hook)
             yield
         finally:
-            sys.unraisablehook = hook
             signal.signal(signal.SIGINT, before)
             signal.set_wakeup_fd(-1)
+            sys.unraisablehook = hook
             sender.close()
             thread.join()
 

@@ -16,8 +16,22 @@ from sweep_examples import text
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="needs signals")]
 
 MOMENTS_S = (0.02, 0.1, 0.3, 0.8, 1.5)
-# The signal comes to the whole group, as from a terminal; the first byte says that Python itself has started.
-PROGRAM = "import sys; from mechdesign.__main__ import run; sys.stdout.write('!'); sys.stdout.flush(); run()"
+# The signal comes to the whole group, as from a terminal; the first byte says that the command has its own handler.
+PROGRAM = """
+import signal, sys
+from mechdesign.__main__ import run
+
+own = signal.signal
+
+def announce(*handler):
+    own(*handler)
+    signal.signal = own
+    sys.stdout.write("!")
+    sys.stdout.flush()
+
+signal.signal = announce
+run()
+"""
 TABLE = """
 table.person = false
 domain.attributes.age = { range = [0, 9] }
