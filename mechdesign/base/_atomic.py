@@ -249,7 +249,7 @@ def _exchange(folder: Path, order: list[str], gone: list[str]) -> bool:
                 _put_back(folder, name, name in kept)
         raise
     finally:
-        for name in kept:
+        for name in [*gone, *order]:
             _discard(folder / _previous(name))
 
 

@@ -467,7 +467,7 @@ def excluded(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
     [2]
     """
     check_graph(graph)
-    return np.setdiff1d(_sort_nodes(graph), _support(graph, support))
+    return np.setdiff1d(sort_nodes(graph), _support(graph, support))
 
 
 def disconnected(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
@@ -523,7 +523,7 @@ def components(graph: nx.Graph) -> list[Integers]:
     [[0, 2], [1, 3]]
     """
     check_graph(graph)
-    nodes = _sort_nodes(graph)
+    nodes = sort_nodes(graph)
     pairs = np.searchsorted(nodes, np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2))
     return [nodes[part] for part in members(label_components(len(nodes), pairs))] if nodes.size else []
 
@@ -548,7 +548,8 @@ def membership(parts: Sequence[Integers], n: int) -> Integers:
     return member
 
 
-def _sort_nodes(graph: nx.Graph) -> Integers:
+def sort_nodes(graph: nx.Graph) -> Integers:
+    """Return the nodes of a graph in ascending order, int64."""
     return np.array(sorted(graph), dtype=np.int64)
 
 

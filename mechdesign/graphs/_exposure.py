@@ -2,8 +2,8 @@
 
 A K-norm mechanism with hull K makes the nodes i and j ε-indistinguishable if and only if K contains the difference
 f(j) − f(i) of their places. This is Theorem 5.2 of DPHMM (Xiao et al. 2017), for nodes with the same hull. The pair
-(i, j) need not be an edge of the policy graph. Nodes with different hulls can always be distinguished, because the ratio of
-their densities is unbounded. Exposure must therefore be tested with the hull that the mechanism uses:
+(i, j) need not be an edge of the policy graph. Nodes with different hulls can always be distinguished, because the
+ratio of their densities is unbounded. Exposure must therefore be tested with the hull that the mechanism uses:
 
 - "graph", the default: the hull of the whole graph for all nodes, as in DPHMM and in Algorithm 3 of PGLP;
 - "component": the hull of each node's component, as in P-LM and P-PIM of PGLP and by default in `PlanarIsotropic`. With
@@ -27,7 +27,7 @@ from scipy.spatial import cKDTree
 from mechdesign.base._arrays import Floats, Integers, as_indices
 from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.graphs._builders import as_node, components, edge_array, isolated, membership
+from mechdesign.graphs._builders import as_node, components, edge_array, isolated, membership, sort_nodes
 from mechdesign.graphs._hull import TOLERANCE, SensitivityHull, as_points, hull_of, upright
 from mechdesign.model._domain import Domain
 from mechdesign.model._graph_nodes import check_graph
@@ -244,7 +244,7 @@ def protected_pairs(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "g
 def _groups(places: Floats, graph: nx.Graph, hull: Hull) -> list[_Group]:
     """Return groups of nodes that share a hull, with the hull of each group."""
     check_graph(graph, len(places))
-    everyone = np.array(sorted(graph), dtype=np.int64)
+    everyone = sort_nodes(graph)
     if isinstance(hull, SensitivityHull):
         if hull.basis.shape[1] != places.shape[1]:
             raise InputError("hull", "has another dimension", value=hull, bound=f"a hull in R^{places.shape[1]}")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._names import named
-from mechdesign.graphs._builders import components, constrain, disconnected, edge_array, excluded, isolated
+from mechdesign.graphs._builders import components, constrain, disconnected, edge_array, excluded, isolated, sort_nodes
 from mechdesign.graphs._exposure import degree_of_protection, exposed, hull_between
 from mechdesign.graphs._hull import SensitivityHull, as_points
 from mechdesign.graphs._repairs import Method, Repair, repair
@@ -111,7 +111,7 @@ def overview(
     2
     """
     check_graph(graph)
-    possible = np.array(sorted(graph), dtype=np.int64) if support is None else named(support, "support", dtype=np.int64)
+    possible = sort_nodes(graph) if support is None else named(support, "support", dtype=np.int64)
     kept = constrain(graph, possible)
     places: Floats | None = None
     if points is not None and not (isinstance(points, Domain) and points.points.shape[1] == 0):

@@ -18,7 +18,7 @@ from mechdesign.base._arrays import Floats, Integers, as_floats
 from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import Labels
-from mechdesign.graphs._builders import union
+from mechdesign.graphs._builders import sort_nodes, union
 from mechdesign.graphs._exposure import protected_pairs
 from mechdesign.graphs._repairs import repair
 from mechdesign.model import distances
@@ -97,7 +97,7 @@ def problem(
     everyone = domain if isinstance(domain, Domain) else Domain.from_points(domain)
     check_graph(graph, everyone.size)
     require_name(within, get_args(Within), "within")
-    nodes = np.array(sorted(graph), dtype=np.int64)
+    nodes = sort_nodes(graph)
     secrets = everyone.part(nodes)
     permitted = secrets if within == "component" else everyone
     answers = observables if isinstance(observables, Domain) else everyone

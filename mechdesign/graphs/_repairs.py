@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arrays import Flags, Floats, Integers, as_indices
 from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError
-from mechdesign.graphs._builders import components, membership
+from mechdesign.graphs._builders import components, membership, sort_nodes
 from mechdesign.graphs._exposure import hull_between, hulls_between
 from mechdesign.graphs._hull import TOLERANCE, SensitivityHull, as_points
 from mechdesign.model._domain import Domain
@@ -216,7 +216,7 @@ def repair(
     check_graph(graph, len(places))
     require_name(method, get_args(Method), "method")
     require_name(hull, ("graph", "component"), "hull")
-    everyone = np.array(sorted(graph), dtype=np.int64)
+    everyone = sort_nodes(graph)
     if len(everyone) == 1:
         raise InputError(
             "graph",

@@ -504,6 +504,20 @@ def test_an_interrupt_keeps_a_set_whose_certificate_is_in_place(
         assert listing(folder) == NEW, name
 
 
+def test_an_interrupt_right_after_a_link_leaves_no_hidden_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = os.link
+
+    def link_and_stop(*arguments: Any, **options: Any) -> None:
+        link(*arguments, **options)
+        raise KeyboardInterrupt
+
+    write(tmp_path, OLD)
+    monkeypatch.setattr(os, "link", link_and_stop)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path, NEW)
+    assert listing(tmp_path) == OLD
+
+
 def test_errors_leave_nothing_where_nothing_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for last in range(len(NEW)):
         failing = Failing(os.replace, last, OSError(errno.EIO, "Input/output error"))
