@@ -56,9 +56,8 @@ def chain(
     from mechdesign.base._atomic import make_folder, replacing, write_file
     from mechdesign.base._files import note_readers
     from mechdesign.specification import _table_specification as table_specification
-    from mechdesign.specification._chain_files import DOMAIN, chain_files, table_chain_files
+    from mechdesign.specification._chain_files import FILES, chain_files, table_chain_files
 
-    names = ("forward.csv", "backward.csv", "states.csv", DOMAIN)
     if tables and (every, gap, ends) != (None, None, None):
         raise click.UsageError("--every, --gap and --ends are for chains of places; the steps of a table are given")
     given = [name for name, text in (("every", every), ("gap", gap)) if text is not None]
@@ -67,15 +66,15 @@ def chain(
             files, notes = table_chain_files(table_specification.read(specification), tables)
         else:
             files, notes = chain_files(read_specification(specification, None, "release"), every, gap, ends)
-    held = "" if overwrite or not any((folder / name).exists() for name in names) else "a chain"
-    check_folder(folder, names, "a chain", first=names, held=held)
-    check_no_input_in(folder, names, input_files(specification) | {str(path): path for path in tables})
+    held = "" if overwrite or not any((folder / name).exists() for name in FILES) else "a chain"
+    check_no_input_in(folder, FILES, input_files(specification) | {str(path): path for path in tables})
+    check_folder(folder, FILES, "a chain", first=FILES, held=held)
     # The files reveal how the people in the data move.
     make_folder(folder, private=True)
     for name in files:
         note_readers(folder / name)
     # A mixture of two chains would pass for one.
-    with replacing(folder, names):
+    with replacing(folder, FILES):
         for name, content in files.items():
             write_file(folder / name, [content], private=True)
     for note in notes:

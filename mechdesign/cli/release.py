@@ -164,7 +164,7 @@ class _Folders:
 
     def check(self, inputs: Mapping[str, Path], overwrite: bool) -> bool:
         """Raise an error if a folder must not be written; return whether the public folder contains a release."""
-        from mechdesign.traces._released import FILES, PRIVATE, check_release_target, holds_release
+        from mechdesign.traces._released import FILES, PRIVATE, TRUTH, check_release_target, holds_release
 
         check_no_input_in(self.public, FILES, inputs)
         check_release_target(self.public, overwrite)
@@ -174,8 +174,8 @@ class _Folders:
             if here == there or here in there.parents or there in here.parents:
                 problem = "is, contains or is inside the folder that may be published"
                 raise InputError("--truth", problem, value=str(self.private), bound="a separate folder")
-            held = "" if overwrite or not (self.private / PRIVATE[0]).exists() else "true states"
-            check_folder(self.private, PRIVATE, "true states", first=PRIVATE[:1], held=held)
+            held = "" if overwrite or not any((self.private / name).exists() for name in TRUTH) else "true states"
+            check_folder(self.private, PRIVATE, "true states", first=TRUTH, held=held)
             check_no_input_in(self.private, PRIVATE, inputs)
         return second
 

@@ -103,6 +103,13 @@ def state_rows(domain: Domain, states: Integers) -> list[list[object]]:
 
 DOMAIN = "domain.json"
 """The file of a chain of a table with the digest of its domain."""
+FILES = {
+    "forward.csv": "[0-9.e-]+[,\n]",
+    "backward.csv": "[0-9.e-]+[,\n]",
+    "states.csv": "row,(state,)?label",
+    DOMAIN: r'\{"domain": ',
+}
+"""The files of a chain, each with a pattern of its beginning."""
 
 # The promise and the number of time steps for which the console shows plans.
 _ALPHA, _STEPS = 1, 12

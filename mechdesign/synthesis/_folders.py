@@ -83,7 +83,7 @@ def check_target(directory: str | os.PathLike[str], overwrite: bool = True, why:
     title, held = _read_title(folder), ""
     if not overwrite and os.path.lexists(folder / CERTIFICATE):
         held = f"{'a damaged design' if title is None else f'a design ({title})'}{': ' * bool(why)}{why}"
-    first = () if _is_foreign(folder / CHANNEL) else (CHANNEL,)
+    first = {} if _is_foreign(folder / CHANNEL) else {CHANNEL: ""}
     check_folder(folder, SET, "a design", first=first, held=held, others=title is not None)
 
 
@@ -137,7 +137,7 @@ def check_folder(
     folder: Path,
     names: Collection[str],
     what: str,
-    first: Collection[str] = (),
+    first: Mapping[str, str] = MappingProxyType({}),
     held: str = "",
     others: bool = False,
 ) -> None:
@@ -147,7 +147,8 @@ def check_folder(
         folder: The folder.
         names: The names of all files of `what`, and of its folders with a slash at the end.
         what: What is written, for messages.
-        first: The files that are written first: without one of them, the others are not ours.
+        first: The files that are written first, each with a pattern of its beginning. Without one of these files, the
+            others are not ours; with another beginning, a file is not ours unless it is empty, after a killed run.
         held: Words for what must not be replaced in the folder; empty if there is nothing.
         others: Whether other files may stay, but no design or other release: both would have files of the same name.
     """
@@ -161,7 +162,9 @@ def check_folder(
     if file:
         raise ExportError(f"{folder} is not a folder; choose another one")
     ours = {*names} if {*first} & {*found.values()} else set()
-    foreign = sorted(name for name, plain in found.items() if plain not in ours)
+    foreign = sorted(
+        name for name, plain in found.items() if plain not in ours or not _begins(folder / name, first.get(name, ""))
+    )
     # Each of these files belongs to one kind of folder.
     whole = next((name for name in _MARKS if name in found and name not in names), None)
     if whole is not None:
@@ -173,6 +176,15 @@ def check_folder(
             f"{folder} holds {held}; choose another folder, or use --overwrite (overwrite=True) to replace it"
         )
     check_writable(folder)
+
+
+def _begins(path: Path, pattern: str) -> bool:
+    """Return whether a file is empty, or begins with a pattern; an empty pattern fits everything."""
+    try:
+        # A pipe would make this process wait.
+        return not pattern or not (content := read_regular(path)) or bool(re.match(pattern.encode(), content))
+    except OSError:
+        return False
 
 
 def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, Path]) -> None:

@@ -142,7 +142,17 @@ class Published:
 
 
 _RANGES, _QUANTILES, _REPORT = "ranges.csv", "quantiles.csv", "report.html"
-_OWN = ("answers.csv", HEADER, _RANGES, _QUANTILES)
+_RANGES_HEADS, _QUANTILES_HEADS = (
+    ("first", "last", "answer", "standard_error", "low", "high"),
+    ("probability", "value", "low", "high"),
+)
+_OWN = {
+    ANSWERS: ".*answers,standard_errors,low,high[,\n]",
+    HEADER: r'\{\s*"version": \d+,\s*"kind": ',
+    _RANGES: ",".join(_RANGES_HEADS),
+    _QUANTILES: ",".join(_QUANTILES_HEADS),
+}
+"""The files of a release without its page, each with a pattern of its beginning."""
 FILES = (*_OWN, _REPORT)
 
 
@@ -174,11 +184,10 @@ def write_release(
     check_target(folder, overwrite)
     texts = {}
     if published.ranges:
-        heads = ("first", "last", "answer", "standard_error", "low", "high")
-        texts[_RANGES] = csv_text([heads, *map(_range_row, published.ranges)])
+        texts[_RANGES] = csv_text([_RANGES_HEADS, *map(_range_row, published.ranges)])
     if published.quantiles:
         rows = [(exact_text(each.probability), each.value, each.low, each.high) for each in published.quantiles]
-        texts[_QUANTILES] = csv_text([("probability", "value", "low", "high"), *rows])
+        texts[_QUANTILES] = csv_text([_QUANTILES_HEADS, *rows])
     # release.json certifies all files in the folder, so it is the first that is emptied.
     with replacing(folder, (HEADER, _REPORT, _RANGES, _QUANTILES)):
         for name, text in texts.items():

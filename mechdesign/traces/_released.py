@@ -112,9 +112,11 @@ OWN = (OUTPUTS, STEPS, MANIFEST, CHANNELS)
 """The files and folders of a released trace, without the page."""
 FILES = (OUTPUTS, STEPS, MANIFEST, REPORT)
 """The files of a released trace, except its channels."""
-PRIVATE = ("true.csv", "true-over-time.svg", "true-map.svg")
+TRUTH = {"true.csv": "step,state,label,"}
+"""The table of the true states, with a pattern of its beginning."""
+PRIVATE = (*TRUTH, "true-over-time.svg", "true-map.svg")
 """The files that show the true states; they are written to a separate folder."""
-_PUBLISHED = (OUTPUTS, MANIFEST)
+_PUBLISHED = {OUTPUTS: "step,(state,label|x)", MANIFEST: r'\{\s*"schema": "mechdesign-release/'}
 _REHEARSAL = "a rehearsal, not to be published"
 
 
@@ -381,7 +383,7 @@ class ReleasedTrace:
         """Return the content of ``release.json``: the joint guarantee of all steps and the digests of the other files.
 
         Args:
-            files: The contents of further files, such as pictures and a page, by name.
+            files: The contents of further files, such as a page, by name.
 
         Returns:
             The manifest.

@@ -63,17 +63,24 @@ def test_the_chain_of_a_release() -> None:
     write(text, "walk.toml")
     assert_wrong_usage({"chain walk.toml": "prior: does not come from data in order of time"})
     write(text + 'release.transition = { path = "chain/forward.csv" }\n', "again.toml")
-    for more in ("", " --overwrite"):
-        says = "is the file of chain/forward.csv, which must not be overwritten" if more else "holds a chain"
-        assert_wrong_usage({f"chain again.toml{more}": says})
+    says = "is the file of chain/forward.csv, which must not be overwritten"
+    assert_wrong_usage({"chain again.toml": says, "chain again.toml --overwrite": says})
     write("mine", "chain/notes.txt")
     assert_wrong_usage({"chain s.toml --overwrite": "chain holds notes.txt, which does not belong to a chain"})
+
+
+def test_files_of_others_are_not_taken_for_a_chain(walk: str) -> None:
+    for name in ("forward.csv", "backward.csv", "states.csv", "domain.json"):
+        write("my own notes", f"mine/{name}")
+        says = f"mine holds {name}, which does not belong to a chain"
+        assert_wrong_usage({f"chain {walk} -o mine": says, f"chain {walk} -o mine --overwrite": says})
+        Path("mine", name).unlink()
 
 
 def test_what_is_left_of_a_replaced_chain_is_no_chain(walk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     well("chain", walk, "-o", "c")
     # A chain of places has no domain of a table.
-    write("{}", "c/domain.json")
+    write('{"domain": "0"}', "c/domain.json")
     well("chain", walk, "-o", "c", "--overwrite")
     assert sorted(os.listdir("c")) == ["backward.csv", "forward.csv", "states.csv"]
     genuine = _atomic.os.replace

@@ -180,7 +180,8 @@ def test_the_truth_goes_elsewhere() -> None:
     (Path("others")).mkdir()
     Path("others/true.csv").write_text("mine")
     line = "release s.toml t.csv -o new --seed 1 --truth"
-    assert_wrong_usage({f"{line} others": "others holds true states", f"{line} released": "of a design or of another"})
+    assert_wrong_usage({f"{line} mine": "mine holds true states", f"{line} released": "of a design or of another"})
+    assert_wrong_usage({f"{line} others --overwrite": "others holds true.csv, which does not belong to true states"})
     Path("others/true.csv").rename("others/mine.csv")
     assert_wrong_usage({f"{line} others": "others holds mine.csv, which does not belong to true states"})
     well(*f"{line} mine --overwrite".split())
@@ -343,6 +344,10 @@ def test_other_files_are_left_alone() -> None:
     write_file("mine", "released/thesis.tex")
     says = "holds thesis.tex, which does not belong to a released trace"
     assert_wrong_usage({"release s.toml t.csv": says, "release s.toml t.csv --overwrite": says})
+    for name, text in {"released.csv": "step,artist\n", "release.json": '{"schema": "mine"}'}.items():
+        write_file(text, f"own/{name}")
+        assert_wrong_usage({"release s.toml t.csv -o own --overwrite": f"holds {name}, which does not belong"})
+        Path("own", name).unlink()
     write_file("mine", "page/report.html")
     assert_wrong_usage({"release s.toml t.csv -o page": "holds report.html, which does not belong"})
     # What a killed run leaves is no hindrance.

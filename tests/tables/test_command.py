@@ -123,6 +123,23 @@ def test_from_python_releases_are_replaced_unless_told_otherwise():
         md.save(found, "here", overwrite=False, report=False)
 
 
+def test_files_of_others_are_not_taken_for_a_release():
+    arguments = write()
+    Path("mine").mkdir()
+    for name, text in {
+        "answers.csv": "question,answers\n",
+        "release.json": '{"version": 2}',
+        "ranges.csv": "low,high\n",
+        "quantiles.csv": "quantile\n",
+    }.items():
+        Path("mine", name).write_text(text)
+        for more in ((), ("--overwrite",)):
+            refused = run(*arguments, "-o", "mine", *more)
+            assert (refused.exit_code, Path("mine", name).read_text()) == (2, text)
+            assert f"mine holds {name}, which does not belong to a release" in said(refused)
+        Path("mine", name).unlink()
+
+
 def test_the_table_is_never_overwritten():
     for name in ("answers.csv", "release.json"):
         spec, table = write()
