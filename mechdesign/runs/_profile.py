@@ -22,16 +22,16 @@ from mechdesign.runs._scores import Results, performance_profile
 def html(rows: Results, scores: Sequence[Iterable[object]]) -> str:
     """Return the page of a benchmark; `scores` are the rows of `scores.csv`, below their heads."""
     heads, *found = [[f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row] for row in scores]
+    profile = performance_profile(rows)
     said = "The share of problems that each solver solves within a multiple of the best time on the same problem."
-    picture = Picture("profile", "Performance profile", said, profile_figure(rows), Table(found, heads))
+    picture = Picture("profile", "Performance profile", said, profile_figure(profile), Table(found, heads))
     files = "results.csv has a row for each run, and scores.csv the totals of each solver."
     sections = [Section("Time", [picture]), Section("Files", [Prose([files])])]
-    return page("Benchmark", _judge(performance_profile(rows)), sections)
+    return page("Benchmark", _judge(profile), sections)
 
 
-def profile_figure(rows: Results) -> Figure:
+def profile_figure(profile: Mapping[str, Floats]) -> Figure:
     """Return the figure of the share of problems that each solver solves within a multiple of the best time."""
-    profile = performance_profile(rows)
     figure = new_figure(WIDTH, 3.8)
     axes = figure.subplots()
     last = 1.3 * max([ratio for ratios in profile.values() for ratio in ratios if math.isfinite(ratio)], default=2.0)
@@ -62,4 +62,5 @@ def _judge(profile: Mapping[str, Floats]) -> Verdict:
     fastest = {name: float((ratios == 1.0).mean()) for name, ratios in profile.items()}
     first = max(fastest, key=fastest.__getitem__)
     whole = sum(bool(np.isfinite(ratios).all()) for ratios in profile.values())
-    return Verdict(True, f"{first} is fastest most often: {whole} of {len(profile)} solvers solve all problems.")
+    said = f"{whole} of {len(profile)} solvers solve all problems that they are given and that some solver solves"
+    return Verdict(True, f"{first} is fastest most often: {said}.")

@@ -105,7 +105,8 @@ def _judge(rows: Sequence[Mapping[str, Any]]) -> Verdict:
     if not costs:
         return Verdict(False, f"{done}.")
     low, high = (format_bound(each, up=True, digits=4) for each in (min(costs), max(costs)))
-    return Verdict(len(costs) == len(rows), f"{done}: {'they cost' if len(costs) > 1 else 'it costs'} {low} to {high}.")
+    spread = low if low == high else f"{low} to {high}"
+    return Verdict(len(costs) == len(rows), f"{done}: {'they cost' if len(costs) > 1 else 'it costs'} {spread}.")
 
 
 def _write(value: object) -> str:

@@ -172,7 +172,7 @@ def run(
     threads: int = 1,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> tuple[Row, ...]:
-    """Run a suite of problems by several solvers, and write tables and a figure.
+    """Run a suite of problems by several solvers, and write tables and a page.
 
     Every run has a separate process, which is ended with all processes that it started. A run that meets a limit is a
     result, too. Each result is a file in the folder as soon as it is known, and is not computed again. After Ctrl-C or

@@ -92,7 +92,7 @@ def run(
     retry: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Row, ...]:
-    """Make the missing designs of a sweep, each in a folder of its own, and write a table and a figure of all.
+    """Make the missing designs of a sweep, each in a folder of its own, and write a table and a page of all.
 
     The folder of a point has the name of the point. It holds a certified bundle, or ``failed.json`` with the reason.
     A point is done if its bundle verifies and has the same specification, digests of data files and version of this
@@ -135,7 +135,7 @@ def run(
     count, (first, step) = _count_processes(jobs, dask), _parse_part(part)
     asked = points(sweep)
     found = list_points(target)
-    check_folder(target, {*found, RESULTS, PAGE}, "a sweep", first=found, others=bool(found))
+    check_folder(target, {*found, RESULTS, PAGE}, "a sweep", first=dict.fromkeys(found, ""), others=bool(found))
     tasks = _plan(asked, target)
     mine = tasks[first::step]
     known = {task.point.name: read_record(task.folder, task.wanted) for task in mine}

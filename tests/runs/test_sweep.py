@@ -14,6 +14,7 @@ import mechdesign as md
 from mechdesign.certify import _bundle as bundle
 from mechdesign.errors import ExportError, ReportError, StateError
 from mechdesign.runs import sweep as module
+from mechdesign.runs._sweep_figure import html
 from mechdesign.runs.sweep import points, run
 from mechdesign.synthesis._folders import Wanted
 
@@ -54,6 +55,23 @@ def test_the_table_has_the_paths_as_written_then_the_results(made):
     assert len(rows) == 8
     names = {point.name for point in points(sweep())}
     assert {path.name for path in folder.iterdir()} == {"results.csv", "report.html"} | names
+
+
+def test_the_page_says_what_the_designs_cost():
+    asked = sweep('"privacy.0.epsilon" = [1, 2]')
+    for costs, said in (
+        ((0.25, 0.125), "<strong>2 of 2 designs are made:</strong> they cost 0.125 to 0.25."),
+        ((0.25, 0.25), "<strong>2 of 2 designs are made:</strong> they cost 0.25."),
+        ((0.25, None), "<strong>1 of 2 designs are made:</strong> it costs 0.25."),
+        ((None, None), "<strong>0 of 2 designs are made.</strong>"),
+    ):
+        rows = [
+            {"privacy.0.epsilon": epsilon, "status": "failed"}
+            if cost is None
+            else {"privacy.0.epsilon": epsilon, "status": "done", "cost": cost, "lower_bound": cost}
+            for epsilon, cost in zip((1, 2), costs, strict=True)
+        ]
+        assert said in html(asked, rows), costs
 
 
 def test_rows_are_what_single_designs_are(made):
