@@ -119,8 +119,11 @@ class Source:
 
         Errors about the content of the file become errors about `key`, by default about this place.
         """
+        given = table.path if name is None else name
+        if not given:
+            raise self.error(key or "path", "is empty", bound="the name of a file")
         try:
-            yield self.folder / (table.path if name is None else name)
+            yield self.folder / given
         except SpecificationError:
             raise
         except InputError as error:

@@ -192,6 +192,7 @@ def test_a_step_counts_for_the_hour_in_which_it_starts(tmp_path: Path) -> None:
         ('paths = ["mix.csv", "no.csv"], by = "step"', "", "release.transition.paths[1]", "cannot be opened"),
         ('paths = ["mix.csv", "c.csv"], by = "step"', "", "release.transition.paths[1]", "c.csv, line 1"),
         ('path = "no.csv"', "", "release.transition.path", "cannot be opened"),
+        ('paths = ["mix.csv", ""], by = "step"', "", "release.transition.paths[1]", "is empty"),
         ('path = "c.csv"', "", "release.transition.path", "c.csv, line 1"),
         ('path = "mix.csv", header = "yes"', "", "release.transition.header", "one of"),
         ('path = "mix.csv"', 'every = "5"', "release.every", "length of time"),

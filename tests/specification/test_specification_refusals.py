@@ -119,6 +119,7 @@ DOMAINS = [
         "line 2, column y is out of",
     ),
     ("domain.csv = { path = '.', x = 'x', y = 'y' }", "domain.csv.path", "cannot be opened"),
+    ("domain.csv = { path = '', x = 'x', y = 'y' }", "domain.csv.path", "is empty"),
     ("domain = { csv = { path = 'places.csv', latitude = 'x', longitude = 'x' }, unit = 'm' }", "domain.unit"),
 ]
 PRIORS = [
@@ -201,6 +202,7 @@ PRIORS_OF_PLACES = [
     ("prior.checkins = { path = 'empty.csv', user = 'x', latitude = 'x', longitude = 'x' }", "prior.checkins"),
     ("prior.plt = { path = 'none' }", "prior.plt.path", "no trajectories"),
     ("prior.plt = { path = '.' }", "prior.plt.path", "no trajectories"),
+    ("prior.plt = { path = '' }", "prior.plt.path", "is empty"),
 ]
 COSTS = [
     ("cost = {}", "cost", "exactly one of distance"),
