@@ -160,7 +160,9 @@ def _say(error: BaseException) -> int:
     elif isinstance(error, click.ClickException):
         shown = io.StringIO()
         error.show(shown)
-        click.echo(escape(shown.getvalue().expandtabs(4), lines=True), err=True, nl=False)
+        # A number may have thousands of digits.
+        said = re.sub("([0-9]{100})[0-9]+", r"\1…", shown.getvalue())
+        click.echo(escape(said.expandtabs(4), lines=True), err=True, nl=False)
     elif isinstance(error, MemoryError):
         say_error("there is not enough memory for this command")
     elif isinstance(error, OSError):

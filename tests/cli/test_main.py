@@ -124,3 +124,11 @@ def test_options_have_their_names() -> None:
             "bench --solvers nope": "error: --solvers: is not known",
         }
     )
+
+
+def test_a_number_of_thousands_of_digits_is_not_repeated_whole() -> None:
+    for digits in (101, 5000):
+        said = run("sample", "-n", f"-{'7' * digits}", "folder").stderr
+        assert f"{'7' * 100}…" in said
+        assert len(said) < 500
+    assert "7" * 100 + " " in run("sample", "-n", "-" + "7" * 100, "folder").stderr
