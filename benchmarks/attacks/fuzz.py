@@ -36,7 +36,7 @@ import scipy.sparse as sparse
 import mechdesign as md
 from mechdesign.certify import _archive as archive
 from mechdesign.certify import _bundle as bundle
-from mechdesign.data.matrices import read_budgets, read_matrix
+from mechdesign.data.matrices import read_budgets, read_dense
 from mechdesign.data.movement import read_checkins, read_plt
 from mechdesign.data.trajectories import to_grid
 from mechdesign.leakage.accounting import Ledger
@@ -181,9 +181,9 @@ def targets() -> dict[str, Target]:
         "csv": Target(
             only("checkins.csv"), ("checkins.csv",), lambda f: read_checkins(f / "checkins.csv", time="time")
         ),
-        "csv matrices": Target(only("distance.csv"), ("distance.csv",), lambda f: read_matrix(f / "distance.csv")),
-        "npy": Target(only("cost.npy"), ("cost.npy",), lambda f: read_matrix(f / "cost.npy")),
-        "npz": Target(only("sparse.npz"), ("sparse.npz",), lambda f: read_matrix(f / "sparse.npz")),
+        "csv matrices": Target(only("distance.csv"), ("distance.csv",), lambda f: read_dense(f / "distance.csv")),
+        "npy": Target(only("cost.npy"), ("cost.npy",), lambda f: read_dense(f / "cost.npy")),
+        "npz": Target(only("sparse.npz"), ("sparse.npz",), lambda f: read_dense(f / "sparse.npz")),
         "plt": Target(only("user.plt"), ("user.plt",), lambda f: to_grid(read_plt(f), city)),
         "budgets": Target(only("budgets.csv"), ("budgets.csv",), lambda f: read_budgets(f / "budgets.csv")),
         "states": Target(

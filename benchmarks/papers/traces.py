@@ -134,7 +134,7 @@ def measure(
             clock = time.process_time()
             release = trace.step(state)
             spent = time.process_time() - clock
-            error = metrics.distances(here.domain.points[[state]], release.coordinates[None])[0]
+            error = float(np.linalg.norm(here.domain.points[state] - release.coordinates))
             attack = expected_error(release.posterior[None], distance)[0][0]
             rows[-1].append((release.stage.degrees[state], error, attack, 1e3 * spent, len(release.stage.members)))
     degree, error, attack, spent, members = np.moveaxis(np.array(rows), 2, 0)

@@ -406,7 +406,7 @@ def _plain(value: Any, place: str, dtype: DTypeLike | None) -> NDArray[Any]:
     if dtype is object:
         return array
     if array.dtype.kind not in "biuf":
-        remedy = "convert it with astype(float); data.read_matrix(frame, index=True) takes names from a first column"
+        remedy = "convert it with astype(float); set_index moves a column of names to the index of a frame"
         raise InputError(
             place,
             f"holds {array.dtype}",

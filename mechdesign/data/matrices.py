@@ -24,7 +24,7 @@ from mechdesign.base._arrays import LARGEST_MATRIX, Floats, as_budgets
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import read_regular, write_output
-from mechdesign.base._names import Named, opened
+from mechdesign.base._names import Named
 from mechdesign.certify._archive import max_unpacked_bytes
 from mechdesign.certify._exact import exact
 from mechdesign.data.table import FIXED, Layout, read_rows, read_table
@@ -49,29 +49,19 @@ _PANDAS = (
 )
 
 
-def read_matrix(
-    source: Any,
-    *,
-    header: Declared = None,
-    index: Declared = None,
-    delimiter: str = ",",
-    decimal: str = ".",
-    encoding: str = "utf-8",
-) -> Floats | Named:
-    r"""Read a matrix of real numbers; infinities and NaN are accepted.
+def read_dense(path: Path, header: Declared = None, index: Declared = None, layout: Layout = FIXED) -> Floats | Named:
+    r"""Read a matrix of real numbers, float64 with two axes; infinities and NaN are accepted.
 
     Args:
-        source: A file .npy, a file .npz with a sparse matrix or one array, or else a CSV of numbers, which may be
-            compressed by gzip (.gz); or a data frame, whose columns have names unless `header` is false.
+        path: A file .npy, a file .npz with a sparse matrix or one array, or else a CSV of numbers, which may be
+            compressed by gzip (.gz).
         header: Whether the first line of a CSV names the columns. With "ignore" the line is skipped.
         index: Whether the first column of a CSV names the rows. With "ignore" the column is skipped.
-        delimiter: The character between the numbers of a CSV.
-        decimal: The decimal sign of a CSV, "." or ",".
-        encoding: The encoding of a CSV.
+        layout: The layout of a CSV; by default that of files that no specification names.
 
     Returns:
-        The matrix, float64 with two axes; with its names if the file declares them. Names 0, 1, … in any order are
-        integers, which are positions.
+        The matrix, with its names if the file declares them. Names 0, 1, … in any order are integers, which are
+        positions.
 
     Raises:
         InputError: The file cannot be read, or contains no matrix of real numbers. The error is also raised if its
@@ -81,30 +71,10 @@ def read_matrix(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "matrix.csv")
     ...     _ = file.write_text(",home,work\nhome,0,2.5\nwork,2.5,0\n")
-    ...     matrix = read_matrix(file, header=True, index=True)
+    ...     matrix = read_dense(file, header=True, index=True)
     >>> matrix.rows, np.asarray(matrix).tolist()
     (('home', 'work'), [[0.0, 2.5], [2.5, 0.0]])
     """
-    _require_known(header, index)
-    if hasattr(source, "columns") and hasattr(source, "__array__"):
-        return _of_frame(source, header, index)
-    path = as_path(source, "source")
-    return read_dense(path, header, index, Layout(delimiter, decimal, encoding))
-
-
-def _of_frame(frame: Any, header: Declared, index: Declared) -> Named:
-    """Return the numbers of a data frame; its first column names the rows if `index` is true."""
-    heads = list(frame.columns)
-    if len(set(heads)) < len(heads):
-        raise InputError("source", "repeats the name of a column", bound="each name once", remedy="rename one of them")
-    _require_size((len(frame), max(0, len(heads) - bool(index))), "source")
-    numbers = opened(frame[heads[1:]] if index else frame, "source", np.float64)
-    rows = list(frame[heads[0]]) if index is True else () if index else numbers.rows
-    return Named(numbers.values, rows, numbers.columns if header in (None, True) else ())
-
-
-def read_dense(path: Path, header: Declared = None, index: Declared = None, layout: Layout = FIXED) -> Floats | Named:
-    """Read a matrix as `read_matrix` does; by default in the layout of files that no specification names."""
     found = read_any_matrix(path, header, index, layout)
     if not isinstance(found, sparse.csr_array):
         return found

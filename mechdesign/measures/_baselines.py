@@ -80,7 +80,7 @@ class Baseline:
         name: The name of the mechanism.
         channel: The channel of the mechanism.
         cost: The cost under the objective of the problem, in floating point.
-        error: The adversary's expected error, in the unit of `mechdesign.model._words.attack_measure`.
+        error: The adversary's expected error, in the unit of `mechdesign.model._problem.attack_measure`.
         tight: The least ε or factor of each pair bound, rounded up; None for large problems.
         note: A note on a requirement that the mechanism violates, or empty.
         rate: λ of a tuned exponential mechanism; None for the others.

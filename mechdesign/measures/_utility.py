@@ -4,12 +4,10 @@ Expectations are over the prior π (n,) and the channel p(o|s) (n, m), whose sec
 
 - E_eu = Σ_s π_s Σ_o p(o|s) ‖f(s) − f(o)‖₂, the mean distance (PGLP, Cao et al. 2020, section 6.1; DPHMM, Xiao et al.
   2017, section 8);
-- the root mean square distance (DPHMM, Equation 3);
 - E_r = Σ_s π_s Σ_o p(o|s) [R(s) ≠ R(o)], where R is the region, 5 × 5 cells in PGLP;
 - E_poi, the same expression with categories instead of regions.
 
-`mechdesign.graphs.degree_of_protection` computes the degree of protection. `distances` and `differs` return the errors
-of single released outputs.
+`mechdesign.graphs.degree_of_protection` computes the degree of protection.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Flags, Floats, Integers, as_floats, as_labels, require
+from mechdesign.base._arrays import Floats, Integers, as_labels
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import Labels as Names
@@ -122,49 +120,6 @@ def regions(domain: Domain | Grid, side: int = 5) -> Integers:
     row, column = np.divmod(np.arange(cells.size), cells.columns)
     found: Integers = row // length * -(-cells.columns // length) + column // length
     return found
-
-
-def distances(truth: ArrayLike, released: ArrayLike) -> Floats:
-    """Return the Euclidean distances between true and released places.
-
-    Args:
-        truth: The true places (k, d).
-        released: The released places (k, d).
-
-    Returns:
-        The distances (k,).
-
-    Raises:
-        InputError: Shapes differ, or an entry is not finite.
-
-    >>> distances([[0.0, 0.0]], [[3.0, 4.0]])
-    array([5.])
-    """
-    here, there = as_floats(truth, "truth", "(k, d)"), as_floats(released, "released", "(k, d)")
-    if here.shape != there.shape:
-        raise InputError("released", "does not have the shape of the truth", value=there.shape, bound=str(here.shape))
-    for name, places in (("truth", here), ("released", there)):
-        require(np.isfinite(places), places, name, "a finite number")
-    lengths: Floats = np.sqrt(((here - there) ** 2).sum(axis=1))
-    return lengths
-
-
-def differs(truth: Labels, released: Labels) -> Flags:
-    """Return whether each released label differs from the true label, ‖R(s*), R(z)‖₀ in PGLP.
-
-    Args:
-        truth: The true labels (k,).
-        released: The released labels (k,).
-
-    Returns:
-        Flags (k,).
-
-    >>> differs(["home"], ["work"])
-    array([ True])
-    """
-    here = as_labels(truth, "truth")
-    there = _codes(released, "released", None, len(here))
-    return np.array([one != other for one, other in zip(here, there, strict=True)], dtype=np.bool_)
 
 
 def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Named, Floats]:

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -30,8 +29,6 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._names import labels_of, named, unless_numbers
 from mechdesign.certify._exact import float_up
 from mechdesign.certify._exponential import ln_upper
-from mechdesign.graphs._exposure import degree_of_protection, hull_level
-from mechdesign.graphs._hull import SensitivityHull
 from mechdesign.mechanisms._knorm import KNormMechanism
 from mechdesign.model._channel import Channel
 from mechdesign.model._markov import MarkovChain, VaryingChain
@@ -206,67 +203,6 @@ def degrees_of(releases: Sequence[Release | Stage], truth: ArrayLike) -> Integer
         return np.zeros(0, dtype=np.int64)
     states = _states(truth, len(stages), stages[0].domain.size)
     return np.array([stage.degrees[state] for stage, state in zip(stages, states, strict=True)], dtype=np.int64)
-
-
-def degrees_against(stage: Stage, support: ArrayLike) -> dict[int, int]:
-    """Return the degrees of protection against an adversary who considers the states in `support` possible.
-
-    The degrees are defined by the hull of the whole graph of the stage. A state in `support` that the designer excludes
-    may have the degree 1; it is then exposed (DPHMM, section 10.6, Case II).
-
-    Args:
-        stage: One time of a trace.
-        support: The indices of the states that the adversary considers possible.
-
-    Returns:
-        The degree of each state in `support`.
-
-    >>> import mechdesign as md
-    >>> chain = [[0.9, 0.1], [0.1, 0.9]]
-    >>> trace = md.traces.Trace(md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2), 1, chain, [0.5, 0.5], rng=1)
-    >>> degrees_against(trace.table(1)[0], [0, 1])
-    {0: 2, 1: 2}
-    """
-    require_kind(stage, Stage, "stage", "a Stage")
-    possible = as_indices(support, "support", stage.domain.size)
-    alone = nx.empty_graph(possible.tolist())
-    found = degree_of_protection(stage.domain, alone, hull=_require_hull(stage))
-    assert isinstance(found, dict)
-    return found
-
-
-def level_against(stage: Stage, support: ArrayLike) -> float:
-    """Return the overall level against an adversary who considers the states in `support` possible.
-
-    The level is ε max ‖f(s_j) − f(s_k)‖_K, with the hull K of the whole graph. The maximum runs over those states in
-    `support` that the designer also considers possible (DPHMM, section 10.6).
-
-    Args:
-        stage: One time of a trace.
-        support: The indices of the states that the adversary considers possible.
-
-    Returns:
-        The level in nats.
-
-    >>> import mechdesign as md
-    >>> chain = [[0.9, 0.1], [0.1, 0.9]]
-    >>> trace = md.traces.Trace(md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2), 1, chain, [0.5, 0.5], rng=1)
-    >>> level_against(trace.table(1)[0], [0, 1])
-    1.0
-    """
-    require_kind(stage, Stage, "stage", "a Stage")
-    possible = as_indices(support, "support", stage.domain.size)
-    return hull_level(
-        stage.domain, _require_hull(stage), stage.epsilon, support=np.intersect1d(possible, stage.members)
-    )
-
-
-def _require_hull(stage: Stage) -> SensitivityHull:
-    if stage.hull is None:
-        raise InputError(
-            "stage", "has no hull: its domain has labels only", remedy="read Stage.degrees and stage_level"
-        )
-    return stage.hull
 
 
 def _by_time(releases: Sequence[Release], n: int) -> Floats:

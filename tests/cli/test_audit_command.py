@@ -15,7 +15,8 @@ import scipy.sparse as sparse
 from cli_examples import assert_wrong_usage, flat, run, well, write
 
 import mechdesign as md
-from mechdesign.data.matrices import read_matrix
+from mechdesign.data.matrices import read_dense
+from mechdesign.data.table import Layout
 from mechdesign.measures import _audit as audit_module
 from mechdesign.solve._contract import Status
 
@@ -220,7 +221,7 @@ def test_what_is_no_decimal_number_is_refused_by_its_field_and_fractions_are_exa
         write(text, "c.csv")
         assert_wrong_usage({"audit c.csv --distance hamming": words})
         with pytest.raises(md.errors.InputError) as caught:
-            read_matrix("c.csv")
+            read_dense(Path("c.csv"), layout=Layout())
         assert "header" not in str(caught.value).replace("has a header line that begins", "")
     shown = run("audit", "c.csv", "--distance", "hamming").stderr.splitlines()
     assert [line.split("(")[0] for line in shown[1:]] == [

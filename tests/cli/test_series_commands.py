@@ -15,7 +15,7 @@ from cli_examples import assert_wrong_usage, flat, run, well
 
 import mechdesign as md
 from mechdesign.certify._exact import exact_text
-from mechdesign.data.matrices import read_matrix
+from mechdesign.data.matrices import read_dense
 from mechdesign.leakage.accounting import begin_ledger
 from mechdesign.specification._table_specification import people_of
 
@@ -60,8 +60,8 @@ def test_a_chain_of_monthly_files_is_that_of_one_file_with_a_column() -> None:
     for noted, count in re.findall(r"([0-9.]+) at (?:every step, without|each of (12) steps)", said):
         md.Ledger().add_series(
             alpha=1,
-            backward=read_matrix("one/backward.csv", header=False, index=False),
-            forward=read_matrix("one/forward.csv", header=False, index=False),
+            backward=read_dense(Path("one/backward.csv"), header=False, index=False),
+            forward=read_dense(Path("one/forward.csv"), header=False, index=False),
             plan=[Fraction(noted)] * int(count or 2000),
             history="others",
         )

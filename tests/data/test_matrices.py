@@ -14,7 +14,8 @@ from refusals import Mistake, assert_refused
 from rows import each_row
 from scipy import sparse
 
-from mechdesign.data.matrices import has_labels, match_names, read_any_matrix, read_arrays, read_labelled, read_matrix
+from mechdesign.data.matrices import has_labels, match_names, read_any_matrix, read_arrays, read_dense, read_labelled
+from mechdesign.data.table import Layout
 from mechdesign.errors import InputError
 
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
@@ -24,6 +25,10 @@ NAMED = ",home,work\nhome,0,2.5\nwork,2.5,0\n"
 @pytest.fixture(autouse=True)
 def in_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+def read_matrix(name, header=None, index=None, **layout):
+    return read_dense(Path(name), header, index, Layout(**layout))
 
 
 def read(content, name="m.csv", **keys):
@@ -186,7 +191,6 @@ def test_what_is_no_matrix_of_numbers_is_refused():
     mistakes += [
         Mistake("no file", lambda: read_matrix("none.csv"), "none.csv", "cannot be opened", InputError),
         Mistake("folder", lambda: read_matrix("."), "", "cannot be opened", InputError),
-        Mistake("no path", lambda: read_matrix([[1, 2]]), "source", "", InputError),
     ]
     assert_refused(mistakes)
 
@@ -287,41 +291,6 @@ def test_an_archive_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(mo
         archive.writestr("more.npy", bytes(10**5))
     with pytest.raises(InputError, match=r"z\.npz: unpacks to too much"):
         read_matrix("z.npz")
-
-
-class Frame:
-    """A frame with named columns, as pandas has it."""
-
-    def __init__(self, values, columns):
-        self.values, self.columns = np.asarray(values), columns
-
-    def __len__(self):
-        return len(self.values)
-
-    def __getitem__(self, names):
-        listed = [self.columns.index(name) for name in ([names] if isinstance(names, str) else names)]
-        return self.values[:, listed[0]] if isinstance(names, str) else Frame(self.values[:, listed], names)
-
-    def __array__(self, dtype=None, copy=None):
-        return self.values
-
-
-def test_frames_are_read_as_declared():
-    found = read_matrix(Frame([[7.0, 1, 2], [8, 3, 4]], ["n", "a", "b"]), index="ignore")
-    assert (found.rows, found.columns, found.values.tolist()) == ((), ("a", "b"), [[1, 2], [3, 4]])
-    good = Frame(np.eye(2), ["a", "b"])
-    assert_refused(
-        Mistake(name, make, path, "", InputError)
-        for name, make, path in (
-            ("header", lambda: read_matrix(good, header="yes"), "header"),
-            ("index", lambda: read_matrix(good, index=5), "index"),
-            ("repeated", lambda: read_matrix(Frame(np.eye(3), ["n", "a", "a"]), index=True), "source"),
-            ("nothing", lambda: read_matrix(Frame(np.zeros((0, 0)), [])), "source"),
-            ("no column", lambda: read_matrix(Frame(np.zeros((2, 0)), []), index=True), "source"),
-            ("names alone", lambda: read_matrix(Frame(np.zeros((2, 1)), ["n"]), index=True), "source"),
-            ("no rows", lambda: read_matrix(Frame(np.zeros((0, 2)), ["a", "b"])), "source"),
-        )
-    )
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")

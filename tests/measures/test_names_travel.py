@@ -20,7 +20,6 @@ from refusals import Mistake, assert_refused
 
 import mechdesign as md
 from mechdesign.data import Named
-from mechdesign.data.matrices import read_matrix
 from mechdesign.errors import CorrelationWarning, InputError, InputWarning
 from mechdesign.graphs._builders import delta_set
 from mechdesign.model._markov import VaryingChain, smooth
@@ -495,15 +494,10 @@ def test_sparse_arrays_are_taken_or_refused_with_the_way_out() -> None:
         assert nx.utils.graphs_equal(md.graphs.transitions(kind(CHAIN)), md.graphs.transitions(CHAIN))
 
 
-def test_a_frame_without_an_index_declares_its_column_of_names() -> None:
+def test_a_frame_with_a_column_of_names_is_refused_with_the_way_out() -> None:
     cells = np.column_stack((np.array(SORTED, dtype=object), APART[np.ix_(ORDER, ORDER)]))
-    table = Table(cells, ["place", *SORTED])
-    km = read_matrix(table, index=True)
-    assert km.rows == km.columns == SORTED
-    assert all(same(one, other) for one, other in zip(required(md.MetricPrivacy(1, km)), [APART], strict=True))
-    assert read_matrix(table, index="ignore", header=False).rows == ()
-    with pytest.raises(InputError, match="index=True"):
-        md.MetricPrivacy(1, table)
+    with pytest.raises(InputError, match="set_index"):
+        md.MetricPrivacy(1, Table(cells, ["place", *SORTED]))
 
 
 def test_a_requirement_keeps_its_names_until_it_meets_the_labels() -> None:

@@ -19,14 +19,13 @@ from releases import release_by, release_counts, strategy_of
 
 import mechdesign as md
 from mechdesign.cli import main as command
-from mechdesign.data.matrices import read_budgets, read_labelled, read_matrix
+from mechdesign.data.matrices import read_budgets, read_labelled
 from mechdesign.errors import InputError, MechdesignError, SpecificationError
 from mechdesign.graphs._builders import delta_set
 from mechdesign.runs.sweep import read as read_sweep
 from mechdesign.specification._specification import from_tables
 from mechdesign.specification._table_specification import read
 from mechdesign.tables._sensitivity._sensitivity import sensitivity
-from mechdesign.traces._adversary import level_against
 from mechdesign.traces._composition import stage_level
 
 GRID = {"columns": 2, "rows": 2, "width": 2.0, "height": 2.0}
@@ -378,7 +377,7 @@ def of_another_type() -> Iterator[Mistake]:
     for path, calls in {
         "folder": (lambda wrong: md.save(made, wrong), made.load, md.verify, md.tables.load),
         "path": (*(md.Channel.load, md.read_spec, read_sweep, read_budgets, read_labelled),),
-        "source": (md.data.read_checkins, lambda wrong: md.data.read_places(wrong, "id"), read_matrix),
+        "source": (md.data.read_checkins, lambda wrong: md.data.read_places(wrong, "id")),
         "design": (md.figures.answers, md.figures.costs, md.figures.prior),
         "domain": (
             lambda wrong: md.figures.graph(wrong, [[0, 1]]),
@@ -390,7 +389,7 @@ def of_another_type() -> Iterator[Mistake]:
         "text": (md.specification.parse, md.sweep.parse),
         "graph": (md.distances.shortest_path,),
         "channel": (lambda wrong: md.traces.adversarial_privacy(wrong, [0.5, 0.5]),),
-        "stage": (stage_level, lambda wrong: level_against(wrong, [0])),
+        "stage": (stage_level,),
         "other": (made.certificate.differences,),
         "axes": (places.places,),
     }.items():

@@ -17,7 +17,7 @@ import mechdesign as md
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._queries import _cumulative as cumulative
 from mechdesign.tables._queries import _trees as range_noise
-from mechdesign.tables._queries._cumulative_release import CumulativeRelease, cdf, quantile, range_query
+from mechdesign.tables._queries._cumulative_release import CumulativeRelease, quantile, range_query
 
 SPARSE = np.zeros(64, dtype=np.int64)
 SPARSE[[3, 20, 21, 50]] = [100, 40, 7, 500]
@@ -140,14 +140,6 @@ def test_quantiles(share: object) -> None:
             assert found.low <= found.value <= found.high
             hits.append(found.low <= true <= found.high)
         assert np.mean(hits) >= 0.86
-
-
-def test_the_distribution_function() -> None:
-    release = release_counts(DENSE, len(DENSE), 2, "hierarchical", rng=4)
-    found = cdf(release)
-    assert found.values[-1] == 1
-    assert ((found.low <= found.values) & (found.values <= found.high)).all()
-    np.testing.assert_allclose(found.values * DENSE.sum(), release.answers)
 
 
 def test_range_queries() -> None:

@@ -14,7 +14,6 @@ from mechdesign.errors import InputError
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._cumulative_release import cdf
 
 B = md.tables
 AGES = Domain({"age": range(17, 91)})
@@ -165,11 +164,6 @@ def test_ranges_and_quantiles_are_values(ages):
     found = [B.quantile(ages, share) for share in ("1/3", 0.5, 1)]
     assert [(each.value, each.interval()) for each in found] == [(30, (30, 30)), (31, (31, 31)), (60, (60, 60))]
     assert int(found[1]) == float(found[1]) == 31
-
-
-def test_a_distribution_function_names_its_values(ages):
-    found = cdf(ages)
-    assert dict(zip(found.points.tolist(), found.values.tolist(), strict=True))[31] == 2 / 3
 
 
 def test_values_of_any_step_are_read_also_from_a_file(tmp_path):

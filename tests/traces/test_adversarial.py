@@ -11,7 +11,8 @@ from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
 from mechdesign.certify._exact import as_decimal
-from mechdesign.traces._adversary import adversarial_level, adversarial_privacy, level_against
+from mechdesign.traces._adversary import adversarial_level, adversarial_privacy
+from mechdesign.traces._composition import stage_level
 from mechdesign.traces._trace import Trace
 
 WHOLE = 2**62
@@ -89,7 +90,7 @@ def test_noise_against_a_search_over_places(choice: str) -> None:
     assert np.log(np.nanmax(factors)) <= level + 1e-9
     if choice == "graph":
         assert np.log(np.nanmax(factors[:6])) == pytest.approx(level)
-        assert level <= level_against(stage, range(6))
+        assert level <= stage_level(stage)
 
 
 def test_noise_of_other_components_hides_nobody() -> None:

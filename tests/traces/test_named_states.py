@@ -17,7 +17,6 @@ import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import InputWarning
 from mechdesign.graphs._exposure import protected_pairs
-from mechdesign.traces._adversary import degrees_against, level_against
 
 TOWN = md.Domain.from_labels(["home", "work", "gym", "pub"])
 CHAIN = md.MarkovChain([[0.6, 0.3, 0.1, 0.0], [0.4, 0.3, 0.2, 0.1], [0.5, 0.3, 0.1, 0.1], [0.9, 0.0, 0.0, 0.1]])
@@ -90,7 +89,6 @@ def test_exposed_states_are_those_without_an_edge() -> None:
 
 
 def test_what_needs_places_says_so() -> None:
-    stage = trace().table(1)[0]
     path = nx.path_graph(4)
     assert_refused(
         [
@@ -105,8 +103,6 @@ def test_what_needs_places_says_so() -> None:
             Mistake("a hull", lambda: md.graphs.sensitivity_hull(TOWN, path), "points", "labels"),
             Mistake("degrees of protection", lambda: md.graphs.degree_of_protection(TOWN, path), "points", "labels"),
             Mistake("protected pairs", lambda: protected_pairs(TOWN, path), "points", "labels"),
-            Mistake("a level of a hull", lambda: level_against(stage, [0]), "stage", "hull"),
-            Mistake("degrees of a hull", lambda: degrees_against(stage, [0]), "stage", "hull"),
             Mistake("a node that is no state", lambda: md.graphs.exposed(TOWN, nx.path_graph(5)), "graph"),
             Mistake("coordinates", lambda: trace(snap=False), "snap"),
         ]

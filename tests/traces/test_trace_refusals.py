@@ -157,9 +157,6 @@ def utilities() -> list[Row]:
         ("labels", lambda: metrics.mismatch_error(channel, prior, ["a", "b"]), "labels"),
         ("no labels", lambda: metrics.mismatch_error(channel, prior, 5), "labels", "is not a list of values"),
         ("lists", lambda: metrics.mismatch_error(channel, prior, [[x] for x in mismatch]), "labels[0]"),
-        ("lengths", lambda: metrics.differs(["a"], ["a", "b"]), "released", "have the wrong length"),
-        ("shapes", lambda: metrics.distances([[0.0]], [[0.0, 1.0]]), "released", "does not have the shape"),
-        ("nan", lambda: metrics.distances([[0.0]], [[np.nan]]), "released[0,0]"),
         ("no grid", lambda: metrics.regions(md.Domain.from_points([[0.0]])), "domain", "is not a grid"),
         ("a number", lambda: metrics.regions(5), "domain", "is not a grid"),  # type: ignore[arg-type]
         ("negative", lambda: metrics.mismatch_error([[-1.0]], [1.0], ["a"]), "channel[0,0]"),

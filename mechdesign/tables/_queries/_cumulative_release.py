@@ -30,7 +30,7 @@ _NONE = RangeNoise(None, None)
 class CumulativeRelease(Release):
     """Released cumulative counts; the `answers` never decrease and are between 0 and the number of records.
 
-    `mechdesign.tables.range_query`, `cdf` and `quantile` derive estimates from it.
+    `mechdesign.tables.range_query` and `mechdesign.tables.quantile` derive estimates from it.
 
     Attributes:
         description: the released quantity, the policy and the cost.
@@ -168,30 +168,6 @@ class Quantile:
         return self.low, self.high
 
 
-@dataclass(frozen=True, eq=False)
-class Distribution:
-    """A distribution function: the share of records at or below each value, with an interval for each.
-
-    Attributes:
-        values: the shares, in [0, 1], float64 of shape (|T|,).
-        low: the lower ends of the intervals, shape (|T|,).
-        high: the upper ends of the intervals, shape (|T|,).
-        confidence: the least probability with which a single interval contains the true share.
-        points: the values of the domain, numbers or strings, shape (|T|,).
-
-    >>> from mechdesign.tables import Cumulative, Domain, Policy
-    >>> policy = Policy.threshold(Domain({"age": range(3)}), 1)
-    >>> cdf(Cumulative().release(policy=policy, counts=[1, 0, 1], epsilon=100, rng=1)).values.tolist()
-    [0.5, 0.5, 1.0]
-    """
-
-    values: Floats
-    low: Floats
-    high: Floats
-    confidence: Fraction
-    points: NDArray[Any]
-
-
 @in_own_arithmetic
 def range_query(
     release: CumulativeRelease, low: object = None, high: object = None, *, positions: tuple[int, int] | None = None
@@ -235,35 +211,6 @@ def range_query(
     value = difference(release.answers)
     ends = interval_about(difference(release.linear), width, value, release.records)
     return Estimate(value, error, float(ends[0]), float(ends[1]), release.description.confidence)
-
-
-@in_own_arithmetic
-def cdf(release: CumulativeRelease) -> Distribution:
-    """Return the distribution function of the records over the values.
-
-    Args:
-        release: a release of a `Cumulative` query, or of another query that estimates from cumulative counts.
-
-    Returns:
-        The distribution function, with an interval for each share.
-
-    Raises:
-        InputError: The release is not a cumulative histogram.
-
-    >>> from mechdesign.tables import Cumulative, Domain, Policy
-    >>> policy = Policy.threshold(Domain({"age": range(3)}), 1)
-    >>> cdf(Cumulative().release(policy=policy, counts=[3, 1, 0], epsilon=100, rng=1)).values.tolist()
-    [0.75, 1.0, 1.0]
-    """
-    require_cumulative(release)
-    records = release.records
-    return Distribution(
-        release.answers / records,
-        release.low / records,
-        release.high / records,
-        release.description.confidence,
-        list_values(release),
-    )
 
 
 @in_own_arithmetic
