@@ -1,6 +1,6 @@
 """The checks of a change, a session each: `.venv/bin/nox -l` lists them, `.venv/bin/nox -s style` runs one.
 
-Sessions run in the environment that holds nox, which has the extras test, fast, sign, lint, docs and ci; none installs
+Sessions run in the environment that holds nox, which has the extras test, fast, lint, docs and ci; none installs
 them again. The session `weekly` adds what it needs.
 """
 

@@ -30,7 +30,7 @@ extensions = [
     "served",
     "browser",
 ]
-exclude_patterns = ["_build", "README.md"]
+exclude_patterns = ["_build"]
 nitpicky = True
 # Two rooms may each have a `Policy`; a docstring that names one means its own.
 suppress_warnings = ["ref.python"]
@@ -40,7 +40,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"mechdesign\.(\w+\.)*_\w+(\.\w+)*"),
     ("py:class", r"(mechdesign\.(data\.trajectories|leakage\.cao2019)\.)?(Piecewise|Resampled|Tables)"),
     ("py:class", r"(Description|ExponentBound|Fitted|GridPart|Lattice|Line|Overview|Pieces)"),
-    ("py:class", r"(Axes|Borders?|Column|Correlation|Ends|Files|HullChoice|Longitudes|Number|PlaceOverview)"),
+    ("py:class", r"(Axes|Borders?|Column|Correlation|Ends|Files|HullChoice|Number|PlaceOverview)"),
     ("py:class", r"(BasePolicy|Constraint|ProgressCallback|R|RangeNoise|SecretGraph|States|Times)"),
     ("py:class", r"(collections\.abc\.Mapping|dict|tuple)\[str"),
     ("py:class", r"(dataclasses|filelock|msgspec|numpy\._typing|types)\..*"),

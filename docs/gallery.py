@@ -75,8 +75,7 @@ def entry(figure: Figure, paper: str) -> str:
     """Return claim, picture and verdict of a figure of a paper."""
     verdict = figure.verdict()
     outcome = verdict.outcome[:1].upper() + verdict.outcome[1:]
-    return f"""(gallery-{figure.name.replace("_", "-")})=
-## {figure.title.removeprefix(f"{paper}, ")}
+    return f"""## {figure.title.removeprefix(f"{paper}, ")}
 
 *Claim:* {typeset(figure.claim)}
 

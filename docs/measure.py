@@ -3,7 +3,7 @@
 ``first_minute`` installs into fresh environments and runs the README's first command; ``solvers`` and ``sizes`` run the
 benchmarks' own problems; ``same_epsilon``, ``requirements`` and ``epsilons`` design for the town of the landing page;
 ``costs`` measures time and memory by the number of cells, each in a separate process; ``bench`` runs the suites of
-``mechdesign bench`` in ``build/bench``, where it goes on after a stop, and keeps tables in ``benchmarks/results``;
+``mechdesign bench`` in ``build/bench``, where it goes on after a stop, and keeps runs in ``benchmarks/results``;
 ``peers`` installs and times libqif. Run it on a machine that has nothing else to do; the load found is kept with the
 numbers. ``python docs/measure.py --readme`` then rewrites the table of the README.
 """
@@ -145,14 +145,10 @@ def sizes() -> Table:
 def bench() -> Table:
     """Run the medium and the large suite with every solver that is installed."""
     columns, scores, values = ["solver"], {}, {}
-    for suite in ("small", "medium", "large"):
+    for suite in ("medium", "large"):
         folder = PROJECT / "build" / "bench" / suite
         md.bench.run(suite, None, folder)
-        for source, target in (
-            ("results.csv", f"bench-{suite}.csv"),
-            ("scores.csv", f"bench-{suite}-scores.csv"),
-        ):
-            shutil.copyfile(folder / source, PROJECT / "benchmarks" / "results" / target)
+        shutil.copyfile(folder / "results.csv", PROJECT / "benchmarks" / "results" / f"bench-{suite}.csv")
         with (folder / "scores.csv").open(encoding="utf-8", newline="") as file:
             scores[suite] = {row["solver"]: row for row in csv.DictReader(file)}
     for suite, limit in (("medium", "20 s"), ("large", "60 s")):

@@ -1,4 +1,4 @@
-"""Make the pictures of the documentation: ``python docs/pictures.py [NAME ...]`` writes ``docs/pictures/NAME.*``.
+"""Make the pictures of the documentation: ``python docs/pictures.py [NAME ...]`` writes ``docs/pictures/NAME.png``.
 
 Each function below makes one picture from the package alone; all of them take well under a minute together.
 """
@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 
 import mechdesign as md
 from mechdesign.graphs._builders import excluded
+from mechdesign.model._words import percent
 from mechdesign.report._graph_figures import GraphMarks, draw_graph, draw_hull
 from mechdesign.report._maps import draw_panels, height_of_panels
 from mechdesign.report._style import WIDTH, drawn, new_figure, put_legend, report_style
@@ -67,7 +68,7 @@ def channels() -> Figure:
     rows, names = np.array([made.channel.matrix[secret] for made in found]), [name for name, _ in cases]
 
     def draw(*panels: Axes) -> None:
-        draw_panels(panels, GRID, rows, names, [secret] * 3)
+        draw_panels(panels, GRID, rows, names, [secret] * 3, "probability of the answer", percent)
 
     return drawn(None, height_of_panels(GRID, 3), draw, count=3)
 
@@ -141,7 +142,7 @@ def dithering() -> Figure:
 
 
 def figure_answers() -> Figure:
-    """Show the figure of the page on notebooks and figures."""
+    """Show the figure of the page on reports and figures."""
     city = md.Domain.grid(columns=6, rows=4, width=6.0, height=4.0, unit="km")
     distance = md.distances.euclidean(city)
     visits = [1, 1, 2, 1, 1, 1, 1, 4, 9, 5, 1, 1, 1, 3, 7, 4, 2, 1, 1, 1, 2, 6, 3, 1]
@@ -223,18 +224,9 @@ def sweep() -> Figure:
         return costs_figure(asked, md.sweep.run(asked, folder, jobs=1))
 
 
-PICTURES: dict[str, tuple[Callable[[], Figure], str]] = {
-    "channels": (channels, "png"),
-    "attack": (attack, "png"),
-    "leakage": (leakage, "png"),
-    "policy": (policy, "png"),
-    "dithering": (dithering, "png"),
-    "figure_answers": (figure_answers, "png"),
-    "trace": (trace, "png"),
-    "databases": (databases, "png"),
-    "table": (table, "png"),
-    "week": (week, "png"),
-    "sweep": (sweep, "png"),
+PICTURES: dict[str, Callable[[], Figure]] = {
+    make.__name__: make
+    for make in (channels, attack, leakage, policy, dithering, figure_answers, trace, databases, table, week, sweep)
 }
 
 
@@ -242,9 +234,8 @@ def main() -> None:
     """Write the pictures named, or all."""
     FOLDER.mkdir(exist_ok=True)
     for name in sys.argv[1:] or PICTURES:
-        make, kind = PICTURES[name]
         with report_style():
-            make().savefig(FOLDER / f"{name}.{kind}", dpi=160, metadata={"Software": None})
+            PICTURES[name]().savefig(FOLDER / f"{name}.png", dpi=160, metadata={"Software": None})
         print(name)
 
 

@@ -1,6 +1,6 @@
 """Take the pictures of reports: ``python docs/screenshots.py [NAME ...]`` writes ``docs/pictures/report_NAME.png``.
 
-A report is made, and Chromium (``chromium`` on the path) draws it. Needs the extra ``docs``.
+A report is made, and Chromium (``chromium`` on the path) draws its verdict and its answers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -25,30 +24,17 @@ FOLDER = Path(__file__).parent / "pictures"
 WIDTH, TALLEST = 960, 4000
 
 
-def page_of(problem: md.Problem) -> Callable[[Path], Path]:
-    """Return a function that makes the page of a problem's design."""
-
-    def make(folder: Path) -> Path:
-        md.save(md.design(problem), folder / "design")
-        return folder / "design/report.html"
-
-    return make
+# Hides all parts of a page but the verdict and the answers.
+STYLE = "main section:not(:has(#answers)), #error, #explorer { display: none; }"
+PICTURES = {"town": town(1.0), "first": first()}
 
 
-ANSWERS = "main section:not(:has(#answers)), #error, #explorer { display: none; }"
-# A page, and the style that selects its parts.
-PICTURES: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "town": (page_of(town(1.0)), ANSWERS),
-    "first": (page_of(first()), ANSWERS),
-}
-
-
-def screenshot(page: Path, style: str, target: Path) -> None:
-    """Draw a page with a further style, without empty rows at its ends."""
+def screenshot(page: Path, target: Path) -> None:
+    """Draw a page, without empty rows at its ends."""
     chromium = shutil.which("chromium")
     if chromium is None:
         raise SystemExit("chromium is not on the path")
-    text = page.read_text(encoding="utf-8").replace("</head>", f"<style>{style}</style></head>")
+    text = page.read_text(encoding="utf-8").replace("</head>", f"<style>{STYLE}</style></head>")
     page.write_text(text, encoding="utf-8")
     size = [f"--window-size={WIDTH},{TALLEST}", f"--screenshot={target}", page.as_uri()]
     command = [chromium, "--headless=new", "--no-sandbox", "--hide-scrollbars", "--disable-gpu", *size]
@@ -62,9 +48,9 @@ def screenshot(page: Path, style: str, target: Path) -> None:
 def main() -> None:
     """Take the pictures named, or all."""
     for name in sys.argv[1:] or PICTURES:
-        make, style = PICTURES[name]
         with tempfile.TemporaryDirectory() as folder:
-            screenshot(make(Path(folder)), style, FOLDER / f"report_{name}.png")
+            md.save(md.design(PICTURES[name]), f"{folder}/design")
+            screenshot(Path(folder, "design", "report.html"), FOLDER / f"report_{name}.png")
         print(name)
 
 
