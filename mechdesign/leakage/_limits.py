@@ -157,14 +157,18 @@ def _bound_amounts(E: Floats, rows: list[Rows], path: str) -> PairLimits:
         reasons[powers < upper] = "a power of the matrix bounds it"
         upper = np.minimum(upper, powers)
         powers = _take_largest(rows, close(add(E, upper))).upper
+    reasons[np.isinf(E)] = "one release has no bound"
     off = ~np.eye(len(E), dtype=bool)
-    unbounded = int(np.isinf(upper[off]).sum())
+    unbounded = int(np.isinf(E + upper)[off].sum())
     by_power = int((reasons[off] == "a power of the matrix bounds it").sum())
-    counts = [(int(off.sum()) - unbounded - by_power, "an invariant"), (by_power, "a power of the matrix")]
-    said = [f"{what} for {count} pairs" for count, what in counts if count]
-    said += [f"no bound for {unbounded} pairs"] * (unbounded > 0)
+    counts = {
+        "an invariant": int(off.sum()) - unbounded - by_power,
+        "a power of the matrix": by_power,
+        "no bound": unbounded,
+    }
+    said = [f"{what} for {count} pair{'s' * (count > 1)}" for what, count in counts.items() if count]
     order = "the same matrix at every step" if len(rows) == 1 else f"every order of {len(rows)} matrices"
-    return PairLimits(upper, lower, f"{', '.join(said)}, for {order}", {path: reasons})
+    return PairLimits(upper, lower, f"{', '.join(said) or 'no pairs'}, for {order}", {path: reasons})
 
 
 # ---- the limit of the recursion --------------------------------------------------------------------------------------
@@ -210,7 +214,6 @@ def _recursion_limit(E: Floats, rows: list[Rows], reasons: NDArray[np.object_], 
     """
     off = ~np.eye(len(E), dtype=bool)
     endless = np.isinf(E)
-    reasons[endless] = "one release has no bound"
     _add_escapes(rows, endless, reasons)
     below = X = np.where(endless, np.inf, E)
     proved = carried = None
@@ -286,7 +289,7 @@ def _add_escapes(rows: list[Rows], endless: Flags, reasons: NDArray[np.object_])
         np.fill_diagonal(new, False)
         if not new.any():
             return
-        reasons[new] = "the first may follow a state without a finite bound to any state that the second may follow"
+        reasons[new] = "the first row has a state without a finite bound to any state of the second row"
         endless |= new
 
 

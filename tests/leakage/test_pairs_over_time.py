@@ -17,7 +17,7 @@ from refusals import assert_closed
 import mechdesign as md
 from mechdesign.base._names import Named
 from mechdesign.errors import CorrelationWarning
-from mechdesign.leakage import Candidates, LossFunction, OpenChain, Varying, backward, forward, temporal
+from mechdesign.leakage import Candidates, LossFunction, OpenChain, Varying, backward, forward, supremum, temporal
 from mechdesign.leakage._bounds import close
 
 INF = math.inf
@@ -264,6 +264,14 @@ def test_two_laws_before_and_after_a_step_are_no_contradiction(recwarn: pytest.W
     assert not [each for each in recwarn if issubclass(each.category, CorrelationWarning)]
     with pytest.warns(CorrelationWarning):
         temporal([E] * 3, [[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]])
+
+
+def test_a_pair_without_a_bound_in_one_release_has_none_whatever_other_releases_add() -> None:
+    limit = supremum(np.array([[0, 1, INF], [1, 0, INF], [INF, INF, 0]]), LAZY)
+    assert np.isinf(limit.bounds).sum() == 4
+    assert limit.reason(0, 2) == limit.reason(2, 1) == "backward: one release has no bound"
+    assert "a power of the matrix for 1 pair, no bound for 4 pairs" in limit.proved
+    assert supremum([[0]], [[1]]).proved == "backward: no pairs, for the same matrix at every step"
 
 
 def test_wrong_budgets_of_pairs() -> None:
