@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mechdesign.cli._console import at_least, at_most
 from mechdesign.cli._found import Shown
+from mechdesign.model._words import at_least, at_most
 
 if TYPE_CHECKING:
     from mechdesign.certify._certificate import Certificate

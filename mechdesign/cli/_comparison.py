@@ -8,12 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.cli._console import at_least, at_most, number
 from mechdesign.cli._found import Found, Shown
 from mechdesign.measures import attack
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem, attack_measure, claim_names, claimants, cost_measure
-from mechdesign.model._words import power
+from mechdesign.model._words import at_least, at_most, power, short
 from mechdesign.report._verdicts import write_achieved
 from mechdesign.synthesis._result import Design
 
@@ -71,7 +70,7 @@ def _facts(design: Design) -> dict[str, object]:
             for name, checked in zip(_number(claim_names(problem)), certificate.requirements, strict=True)
         },
         **{
-            f"error of the {name} attack": Shown(value, f"{number(value)} {error.unit}".rstrip())
+            f"error of the {name} attack": Shown(value, f"{short(value, 4)} {error.unit}".rstrip())
             for name, value in _attack(design).items()
         },
     }

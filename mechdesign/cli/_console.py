@@ -102,28 +102,6 @@ def say_warning(
         _say("warning", str(message))
 
 
-def number(value: float) -> str:
-    """Write a number with 4 significant digits; JSON and files have all digits."""
-    # Imported late, as below, because most commands start without these modules.
-    from mechdesign.model._words import short
-
-    return short(value, 4)
-
-
-def at_most(value: float) -> str:
-    """Write an upper bound with 4 significant digits, rounded up; values below 0 are rounded to the nearest."""
-    from mechdesign.model._words import format_bound
-
-    return format_bound(value, up=True, digits=4)
-
-
-def at_least(value: float) -> str:
-    """Write a lower bound with 4 significant digits, rounded down; values below 0 are rounded to the nearest."""
-    from mechdesign.model._words import format_bound
-
-    return format_bound(value, up=False, digits=4)
-
-
 def say_gap(made: Design, tolerance: float) -> None:
     """Show a note if the requested gap was not reached. Above 2 %, the design itself has warned."""
     from mechdesign.synthesis._result import USUAL_GAP

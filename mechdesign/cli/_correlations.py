@@ -12,21 +12,20 @@ from mechdesign.base._errors import InputError, withholding_values
 from mechdesign.base._names import Named, Names
 from mechdesign.cli._arguments import matrix_options
 from mechdesign.cli._console import say_note
+from mechdesign.cli._found import FILE
 from mechdesign.data.matrices import Declared, match_names, read_any_matrix
 
 if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
-
-_FILE = click.Path(path_type=Path)
 
 
 def correlation_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that state a correlation, which `correlation_files` reads."""
     for option in (
         matrix_options,
-        click.option("--forward", metavar="F.csv", type=_FILE, help="Pr(next state | state now)."),
-        click.option("--backward", metavar="B.csv", type=_FILE, help="Pr(state before | state now)."),
-        click.option("--chain", metavar="DIR", type=_FILE, help="Folder of `mechdesign chain`, with both matrices."),
+        click.option("--forward", metavar="F.csv", type=FILE, help="Pr(next state | state now)."),
+        click.option("--backward", metavar="B.csv", type=FILE, help="Pr(state before | state now)."),
+        click.option("--chain", metavar="DIR", type=FILE, help="Folder of `mechdesign chain`, with both matrices."),
     ):
         command = option(command)
     return command

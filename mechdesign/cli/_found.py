@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,20 +55,24 @@ class Found:
     text: str | None = None
 
 
+class _File(click.Path):
+    """The type of paths: an empty one, which would be the current folder, is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(value, param, ctx) if value != "" else self.fail("is empty", param, ctx)
+
+
+FILE = _File(path_type=Path)
+
+
 class _Command(click.Command):
-    """A command that takes ``--json``, an option of the program, also after its name, and refuses empty paths."""
+    """A command that takes ``--json``, an option of the program, also after its name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
         if "--json" in args[:end]:
             ctx.meta["mechdesign.json"] = True
             args = [*(each for each in args[:end] if each != "--json"), *args[end:]]
-        given, _, parameters = self.make_parser(ctx).parse_args([*args])
-        for each in parameters:
-            # An empty path would be the current folder.
-            value = given[str(each.name)]
-            if isinstance(each.type, click.Path) and "" in (value if isinstance(value, list | tuple) else [value]):
-                raise click.BadParameter("is empty", ctx, each)
         return super().parse_args(ctx, args)
 
 

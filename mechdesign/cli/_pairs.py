@@ -13,14 +13,16 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._check import as_integer
+from mechdesign.base._deadline import promising
 from mechdesign.base._errors import InputError, SolverError, SolverInterruptedError
 from mechdesign.base._files import write_output
 from mechdesign.certify._texts import csv_text
 from mechdesign.cli._arguments import naming_options
-from mechdesign.cli._console import STOPPED, at_most, progress, say_note
+from mechdesign.cli._console import STOPPED, progress, say_note
 from mechdesign.cli._correlations import losses
 from mechdesign.cli._found import Found, Shown
 from mechdesign.data.matrices import Declared, read_lines
+from mechdesign.model._words import at_most
 
 if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
@@ -70,7 +72,8 @@ def leakage_of_pairs(
     for count in _counts(steps):
         with progress(f"{count} of {steps} releases"):
             found[count] = recursion.temporal([bounds] * count, *known, edges=None if every else neighbours).max(axis=0)
-    with progress("any number of releases (Ctrl-C leaves it out)"):
+    # The bounds so far are kept, and drawn, however long that takes.
+    with progress("any number of releases (Ctrl-C leaves it out)"), promising("keeping the bounds found so far"):
         always, future = _future(bounds, known) if every else (None, _TOO_MANY)
     if always is not None:
         found[math.inf] = always
@@ -173,7 +176,7 @@ def _counts(steps: int) -> Iterator[int]:
 
 
 def _future(bounds: Floats, known: Sequence[LossFunction | None]) -> tuple[Floats | None, str]:
-    """Return bounds that hold for any number of releases, or None, and a sentence on their proof."""
+    """Return bounds that hold for any number of releases, or None, and a sentence on them."""
     from mechdesign.leakage._recursion import supremum
 
     try:
@@ -182,7 +185,9 @@ def _future(bounds: Floats, known: Sequence[LossFunction | None]) -> tuple[Float
         return None, _STOPPED
     except SolverError as error:
         return None, f"not decided: {error}"
-    return limit.bounds, limit.proved
+    endless = np.count_nonzero(np.isinf(limit.bounds))
+    few = f"no bound is known for {endless} of {bounds.size - len(bounds)} ordered pairs"
+    return limit.bounds, f"{few if endless else 'every pair has a bound'} if the matrices stay the same at every step"
 
 
 def _measure(problem: Problem, kept: Domain, states: Integers) -> Measure | None:

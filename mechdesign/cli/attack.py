@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -10,12 +11,13 @@ import click
 from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import TimeLimitError
-from mechdesign.cli._console import number, progress, say_private_folders
-from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._console import progress, say_private_folders
+from mechdesign.cli._found import FILE, Found, Shown, command
 from mechdesign.cli._places import read_weights
 from mechdesign.measures import attack as games
 from mechdesign.measures.attack import Attack
 from mechdesign.model._problem import attack_measure
+from mechdesign.model._words import short
 from mechdesign.solve._contract import Options
 from mechdesign.synthesis._folders import require_design
 from mechdesign.synthesis._result import Design
@@ -32,9 +34,9 @@ _BY_PROGRAM = ("minimax", "pairwise_minimax")
 
 
 @command
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=FILE)
 @click.option(
-    "--prior", metavar="FILE.csv", type=click.Path(path_type=Path),
+    "--prior", metavar="FILE.csv", type=FILE,
     help="The attacker's prior, if it differs from the true prior: the columns label and weight, or weight alone in "
     "the order of the secrets.",
 )  # fmt: skip
@@ -65,8 +67,8 @@ def attack(folder: Path, prior: Path | None, pairwise: bool) -> Found:
                 expected, value = Shown(None, why), None
             else:
                 error = float(design.problem.prior @ made.per_secret)
-                expected = Shown(error, measured.with_root(error, number))
-                value = Shown(float(made.distortion), number(float(made.distortion)))
+                expected = Shown(error, measured.with_root(error, partial(short, digits=4)))
+                value = Shown(float(made.distortion), short(float(made.distortion), 4))
             rows.append({
                 "attack": title,
                 "knows": knows,

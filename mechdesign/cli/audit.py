@@ -23,13 +23,14 @@ from mechdesign.base._names import Named
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.cli._arguments import matrix_options, naming_options
-from mechdesign.cli._console import STOPPED, at_least, at_most, number, progress, say_private_folders
-from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._console import STOPPED, progress, say_private_folders
+from mechdesign.cli._found import FILE, Found, Shown, command
 from mechdesign.data.labels import Names
 from mechdesign.data.matrices import Declared, has_labels, match_names, read_dense, read_labelled, read_lines
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
+from mechdesign.model._words import at_least, at_most, short
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._folders import check_output, require_design
 from mechdesign.synthesis._result import Design
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from mechdesign.model._problem import Problem
 
 
-_FILE = click.Path(path_type=Path)
 # Whether the first line and column of matrices contain names: --header and --index.
 _Names = tuple[Declared, Declared]
 _PLACED = {
@@ -52,7 +52,7 @@ _PLACED = {
 
 
 @command
-@click.argument("file", metavar="FILE", type=_FILE)
+@click.argument("file", metavar="FILE", type=FILE)
 @click.option(
     "--distance", metavar="NAME|D.csv",
     help="The unit of ε: euclidean, manhattan, chebyshev or haversine, for secrets with places; hamming; line "
@@ -61,13 +61,13 @@ _PLACED = {
 @click.option(
     "--graph",
     metavar="EDGES.csv",
-    type=_FILE,
+    type=FILE,
     help="A policy graph instead of a distance: two secrets per line, labels or positions, without a header.",
 )
-@click.option("--spec", metavar="SPEC.toml", type=_FILE, help="Take secrets, prior, cost and requirement from here.")
+@click.option("--spec", metavar="SPEC.toml", type=FILE, help="Take secrets, prior, cost and requirement from here.")
 @click.option("--epsilon", metavar="ε", help="The claimed ε, an exact number: the exit code is 1 if it does not hold.")
 @click.option("--optimum", is_flag=True, help="Also design the best channel with the same ε, to compare the cost.")
-@click.option("-o", "--output", "target", metavar="PAGE.html", type=_FILE, help="Write a page, with a map.")
+@click.option("-o", "--output", "target", metavar="PAGE.html", type=FILE, help="Write a page, with a map.")
 @matrix_options
 def audit(
     file: Path,
@@ -101,14 +101,14 @@ def audit(
         said = say_private_folders([(str(spec or file), subject.problem, subject.origin)], "this audit")
     if spec is not None:
         subject.require_size(file)
-    asked = _read_arguments(subject, distance, graph, names)
-    stated = asked.stated if stated is None else stated
+    arguments, claimed = _read_arguments(subject, distance, graph, names)
+    stated = claimed if stated is None else stated
     # Imported late, so that wrong usage is rejected immediately.
     from mechdesign.measures._audit import audit as audited
 
     with progress("auditing in exact arithmetic") as live:
         with naming_options(_places(file, distance)), withholding_values("matrix"):
-            found = audited(subject.channel, **asked.arguments)
+            found = audited(subject.channel, **arguments)
         shown = _found(found, stated, optimum)
         if target is not None:
             live(Progress("drawing", 0.0))
@@ -122,14 +122,6 @@ def _places(file: Path, distance: str | None) -> dict[str, str]:
     """Return the names of the arguments of an audit in errors."""
     own = r"distance(?: of a secret from itself)?(\[.*|)"
     return {r"matrix(\[.*|)": rf"{file}\1", own: rf"--distance ({distance})\1"}
-
-
-@dataclass(frozen=True, eq=False)
-class _AuditArguments:
-    """The arguments of the audit, and the ε that the audited files claim, or None without a claim."""
-
-    arguments: dict[str, Any]
-    stated: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +196,10 @@ def _read_matrix(file: Path, names: _Names) -> Named:
     return found if isinstance(found, Named) else Named(found)
 
 
-def _read_arguments(subject: _Subject, distance: str | None, graph: Path | None, names: _Names) -> _AuditArguments:
+def _read_arguments(
+    subject: _Subject, distance: str | None, graph: Path | None, names: _Names
+) -> tuple[dict[str, Any], str | None]:
+    """Return the arguments of the audit, and the ε that the audited files claim, or None without a claim."""
     (n, m), problem = subject.rows.shape, subject.problem
     secrets = None if problem is None else problem.secrets
     if secrets is None and subject.labels:
@@ -226,7 +221,7 @@ def _read_arguments(subject: _Subject, distance: str | None, graph: Path | None,
         stated = exact_text(bound.epsilon)
     if problem is not None and _has_cost_of(problem, observables, columns, (n, m)):
         arguments |= {"cost": problem.cost, "objective": problem.objective}
-    return _AuditArguments(arguments, stated)
+    return arguments, stated
 
 
 def _has_cost_of(problem: Problem, observables: Domain | None, columns: Sequence[str], shape: tuple[int, int]) -> bool:
@@ -311,7 +306,7 @@ def _found(found: Audit, stated: str | None, optimum: bool) -> Found:
         facts["optimum"] = Shown(found.optimum, at_least(found.optimum))
     kind = " of wrong guesses" if guesses else ""
     facts |= {
-        "error_of_the_best_attack": Shown(found.distortion, f"{number(found.distortion)}{kind}"),
+        "error_of_the_best_attack": Shown(found.distortion, f"{short(found.distortion, 4)}{kind}"),
         "deviation": found.deviation,
         "negative": found.negative,
         "revealed": Shown(found.revealed, str(len(found.revealed))),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
 from mechdesign.base._deadline import Progress, promising
 from mechdesign.cli._arguments import naming_options
 from mechdesign.cli._console import progress
-from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._found import FILE, Found, Shown, command
 
 _OPTIONS = {"suite": "--suite", "solver": "--solvers", "solvers": "--solvers", "time_limit": "--time-limit"}
 
@@ -17,9 +18,11 @@ _OPTIONS = {"suite": "--suite", "solver": "--solvers", "solvers": "--solvers", "
 @command
 @click.option("--suite", metavar="NAME", default="small", show_default=True, help="small, medium or large.")
 @click.option("--solvers", metavar="NAMES", help="Names separated by commas; default: all that are installed.")
-@click.option("-o", "--output", "folder", metavar="DIR", default="bench", show_default=True, help="Folder to write.")
+@click.option(
+    "-o", "--output", "folder", metavar="DIR", type=FILE, default="bench", show_default=True, help="Folder to write."
+)
 @click.option("--time-limit", metavar="SECONDS", type=float, help="Time limit for each problem.")
-def bench(suite: str, solvers: str | None, folder: str, time_limit: float | None) -> Found:
+def bench(suite: str, solvers: str | None, folder: Path, time_limit: float | None) -> Found:
     """Run solvers on families of problems, and check their results.
 
     Each run is a process with limits of time and memory. DIR gets results.csv, which separates the claim of a solver,

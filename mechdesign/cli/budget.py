@@ -8,10 +8,11 @@ import click
 
 from mechdesign.base._errors import InputError
 from mechdesign.cli._arguments import naming_options
-from mechdesign.cli._console import at_least, progress, say_note
+from mechdesign.cli._console import progress, say_note
 from mechdesign.cli._correlations import correlation_files, correlation_options, losses
-from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._found import FILE, Found, Shown, command
 from mechdesign.data.matrices import Declared, write_budgets
+from mechdesign.model._words import at_least
 from mechdesign.synthesis._folders import check_output
 
 _UNCORRELATED = (
@@ -25,7 +26,7 @@ _UNCORRELATED = (
 @click.option("--steps", metavar="T", type=int, help="Number of releases; default: no end, all with the same ε.")
 @correlation_options
 @click.option(
-    "-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path),
+    "-o", "--output", "target", metavar="FILE", type=FILE,
     help="Write the budgets as CSV, for `leakage --budgets`.",
 )  # fmt: skip
 def budget(

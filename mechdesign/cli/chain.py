@@ -10,17 +10,15 @@ import click
 
 from mechdesign.cli._arguments import input_files, naming_options, read_specification
 from mechdesign.cli._console import say_note
-from mechdesign.cli._found import Found, command
+from mechdesign.cli._found import FILE, Found, command
 from mechdesign.model._markov import ENDS
 from mechdesign.synthesis._folders import check_folder, check_no_input_in
 
-_FILE = click.Path(path_type=Path)
-
 
 @command
-@click.argument("specification", metavar="SPEC.toml", type=_FILE)
-@click.argument("tables", metavar="[TABLE.csv...]", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("-o", "--output", "folder", metavar="DIR", type=_FILE, default=Path("chain"), show_default=True)
+@click.argument("specification", metavar="SPEC.toml", type=FILE)
+@click.argument("tables", metavar="[TABLE.csv...]", nargs=-1, type=FILE)
+@click.option("-o", "--output", "folder", metavar="DIR", type=FILE, default=Path("chain"), show_default=True)
 @click.option("--every", metavar="TIME", help='First resample the data to steps of this length, such as "5 min".')
 @click.option("--gap", metavar="TIME", help="Split the data at longer pauses than this; default: three steps.")
 @click.option(

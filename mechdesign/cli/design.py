@@ -14,6 +14,7 @@ import click
 
 from mechdesign.base._errors import ReportError
 from mechdesign.certify._bundle import CERTIFICATE
+from mechdesign.cli import exit_code
 from mechdesign.cli._arguments import example_option, input_files, read_specification
 from mechdesign.cli._certificates import certificate_facts
 from mechdesign.cli._console import (
@@ -26,7 +27,7 @@ from mechdesign.cli._console import (
     say_note,
     say_private,
 )
-from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._found import FILE, Found, Shown, command
 from mechdesign.cli._places import find_option
 from mechdesign.solve._contract import Status
 from mechdesign.specification._read import Source
@@ -50,10 +51,10 @@ _EQUAL_ROWS = (
 
 
 @command
-@click.argument("specification", metavar="[SPEC.toml]", required=False, type=click.Path(path_type=Path))
+@click.argument("specification", metavar="[SPEC.toml]", required=False, type=FILE)
 @example_option("design")
 @click.option(
-    "-o", "--output", "target", metavar="DIR", type=click.Path(path_type=Path),
+    "-o", "--output", "target", metavar="DIR", type=FILE,
     help="Folder to write.  [default: the name of SPEC.toml; mechanism for an example]",
 )  # fmt: skip
 @click.option("--tolerance", metavar="GAP", type=float, help="Largest relative gap.")
@@ -109,7 +110,7 @@ def design(
     say_gap(made, settings.tolerance)
     if missing is not None:
         say_error(str(missing))
-    code = _find_exit_code(made, settings) if missing is None else 2
+    code = _find_exit_code(made, settings) if missing is None else exit_code(missing)
     shown = example or (_DEFAULT if specification is None else None)
     return _found(made, folder, time.perf_counter() - started, shown, code)
 

@@ -12,7 +12,7 @@ from mechdesign.base._check import require_name
 from mechdesign.base._errors import InputError
 from mechdesign.cli._arguments import naming_options
 from mechdesign.cli._console import progress, say_note
-from mechdesign.cli._found import Found, command, wants_json
+from mechdesign.cli._found import FILE, Found, command, wants_json
 from mechdesign.synthesis._folders import check_folder, check_output, require_design
 from mechdesign.synthesis._result import Design
 from mechdesign.synthesis.formats._format import Exported, Format
@@ -29,7 +29,7 @@ def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> 
 
 
 @command
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=FILE)
 @click.option(
     "--format",
     "form",
@@ -37,9 +37,7 @@ def _look_up_format(_: click.Context, __: click.Parameter, name: str | None) -> 
     callback=_look_up_format,
     help=f"One of {', '.join(FORMATS)}; default: the suffix of FILE.",
 )
-@click.option(
-    "-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path), help="Default: standard output."
-)
+@click.option("-o", "--output", "target", metavar="FILE", type=FILE, help="Default: standard output.")
 @click.option("--classic", is_flag=True, help="In format js, write a classic script with the object mechdesign.")
 @click.option(
     "--without-prior", "public", is_flag=True,

@@ -12,19 +12,18 @@ import click
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.cli._console import progress, say_note
-from mechdesign.cli._found import Found, command
+from mechdesign.cli._found import FILE, Found, command
 from mechdesign.synthesis._folders import check_output
 
 if TYPE_CHECKING:
     from mechdesign.specification._recognise import Found as Recognised
 
-_FILE = click.Path(path_type=Path)
 _KEYS = "delimiter|encoding|missing|time_format"
 
 
 @command
-@click.argument("data", metavar="DATA", type=_FILE)
-@click.option("-o", "--output", "target", metavar="SPEC.toml", type=_FILE, help="Write the specification to this file.")
+@click.argument("data", metavar="DATA", type=FILE)
+@click.option("-o", "--output", "target", metavar="SPEC.toml", type=FILE, help="Write the specification to this file.")
 @click.option("--cells", metavar="N", type=int, default=64, show_default=True, help="Approximate number of cells.")
 @click.option("--anchors", is_flag=True, help="Protect all coordinates: the corners of the cells are anchors.")
 @click.option("--latitude", metavar="COLUMN", help="The column with the latitude.")
@@ -32,7 +31,7 @@ _KEYS = "delimiter|encoding|missing|time_format"
 @click.option("--user", metavar="COLUMN", help='The column of people; "" if all rows are one person\'s.')
 @click.option("--time", metavar="COLUMN", help='The column of times; "" for no times.')
 @click.option("--time-format", metavar="FORM", help='Such as "%d.%m.%Y %H:%M", unix, or unix-ms.')
-@click.option("--places", metavar="FILE", type=_FILE, help="A table of places, to which DATA refers.")
+@click.option("--places", metavar="FILE", type=FILE, help="A table of places, to which DATA refers.")
 @click.option("--place", metavar="COLUMN", help="The column of DATA with the key of the place.")
 @click.option("--key", metavar="COLUMN", help="The column of the table of places with the key.")
 @click.option("--trace", metavar="COLUMN", help='The column that distinguishes a person\'s traces; "" for none.')

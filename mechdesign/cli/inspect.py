@@ -14,7 +14,7 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.certify._privacy import revealed
 from mechdesign.cli._certificates import certificate_facts
 from mechdesign.cli._console import progress, say_private_folders
-from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._found import FILE, Found, Shown, command
 from mechdesign.model._disclosure import list_secrets
 from mechdesign.model._origin import STANDS_IN
 from mechdesign.model._words import percent, short
@@ -33,7 +33,7 @@ _MOST = 5
 
 
 @command
-@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=FILE)
 def inspect(folders: tuple[Path, ...]) -> Found:
     """Show what is in a folder of `mechdesign design` or `mechdesign table`, or compare several designs.
 

@@ -20,10 +20,11 @@ from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import as_decimal, float_up
 from mechdesign.certify._texts import csv_text
 from mechdesign.cli._arguments import example_for, example_option, naming_options
-from mechdesign.cli._console import at_most, progress
+from mechdesign.cli._console import progress
 from mechdesign.cli._correlations import correlation_files, correlation_options, losses
-from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._found import FILE, Found, Shown, command
 from mechdesign.data.matrices import Declared, read_budgets
+from mechdesign.model._words import at_most
 from mechdesign.specification.examples import on_disk
 from mechdesign.synthesis._folders import check_output
 
@@ -33,22 +34,21 @@ if TYPE_CHECKING:
 
 # ε per release and number of releases for `--example`, if the caller gives none.
 _EXAMPLE_EPSILON, _EXAMPLE_STEPS = 0.1, 10
-_FILE = click.Path(path_type=Path)
 
 
 @command
-@click.argument("specification", metavar="[SPEC.toml]", type=_FILE, required=False)
+@click.argument("specification", metavar="[SPEC.toml]", type=FILE, required=False)
 @correlation_options
 @example_option("leakage")
 @click.option("--epsilon", metavar="ε", type=float, help="Budget of every release, in nats.")
 @click.option("--steps", metavar="T", type=int, help="Number of releases.")
 @click.option(
-    "--budgets", "budget_file", metavar="FILE", type=_FILE,
+    "--budgets", "budget_file", metavar="FILE", type=FILE,
     help="File of budgets written by `mechdesign budget`, instead of --epsilon.",
 )  # fmt: skip
 @click.option("--window", "width", metavar="W", type=int, help="Also show the leakage of any W releases.")
 @click.option(
-    "-o", "--output", "target", metavar="NAME.csv", type=_FILE,
+    "-o", "--output", "target", metavar="NAME.csv", type=FILE,
     help="Write the table as CSV, with every digit, and a page with its figure, NAME.html.",
 )  # fmt: skip
 def leakage(

@@ -13,16 +13,16 @@ import click
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import matrix_options, naming_options
-from mechdesign.cli._console import at_least, at_most, number, say_note
+from mechdesign.cli._console import say_note
 from mechdesign.cli._correlations import correlation_files, losses
-from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._found import FILE, Found, Shown, command
 from mechdesign.cli._ledgers import spending
 from mechdesign.data.matrices import Declared
+from mechdesign.model._words import at_least, at_most, short
 
 if TYPE_CHECKING:
     from mechdesign.leakage.accounting import Entry, Ledger, LedgerSeries
 
-_FILE = click.Path(path_type=Path)
 # A budget below this share of α is useless.
 _LITTLE = Fraction(1, 1000)
 # Number of budgets that are shown.
@@ -36,7 +36,7 @@ def ledger() -> None:
 
 
 @command
-@click.argument("path", metavar="PATH", type=_FILE)
+@click.argument("path", metavar="PATH", type=FILE)
 @click.option("--epsilon", metavar="EPSILON", help="The budget of all releases together in ε.")
 @click.option("--rho", metavar="RHO", help="The budget of all releases together in ρ (zCDP).")
 @click.option("--again", is_flag=True, help="Create the ledger even if the lock of a removed ledger remains.")
@@ -62,9 +62,7 @@ def new(path: Path, epsilon: str | None, rho: str | None, again: bool) -> Found:
 def _plan_options(function: Callable[..., Found]) -> Callable[..., Found]:
     """Add the options that describe a plan."""
     for option in (
-        click.option(
-            "--budgets", metavar="FILE", type=_FILE, help="Plan the budgets of a file of `mechdesign budget`."
-        ),
+        click.option("--budgets", metavar="FILE", type=FILE, help="Plan the budgets of a file of `mechdesign budget`."),
         click.option(
             "--plan",
             "kind",
@@ -78,14 +76,14 @@ def _plan_options(function: Callable[..., Found]) -> Callable[..., Found]:
 
 
 @command
-@click.argument("path", metavar="LEDGER", type=_FILE)
+@click.argument("path", metavar="LEDGER", type=FILE)
 @click.option("--alpha", metavar="ALPHA", required=True, help="Largest leakage of each value, in nats.")
-@click.option("--chain", "folder", metavar="DIR", type=_FILE, help="Folder of `mechdesign chain`.")
+@click.option("--chain", "folder", metavar="DIR", type=FILE, help="Folder of `mechdesign chain`.")
 @click.option(
-    "--backward", metavar="B.csv|none", type=_FILE, help="Pr(state before | state now), or none if nobody knows it."
+    "--backward", metavar="B.csv|none", type=FILE, help="Pr(state before | state now), or none if nobody knows it."
 )
 @click.option(
-    "--forward", metavar="F.csv|none", type=_FILE, help="Pr(next state | state now), or none if nobody knows it."
+    "--forward", metavar="F.csv|none", type=FILE, help="Pr(next state | state now), or none if nobody knows it."
 )
 @_plan_options
 @click.option(
@@ -144,7 +142,7 @@ def series(
 
 
 @command
-@click.argument("path", metavar="LEDGER", type=_FILE)
+@click.argument("path", metavar="LEDGER", type=FILE)
 @click.argument("none", metavar="[none]", required=False, type=click.Choice(["none"]))
 @_plan_options
 def plan(path: Path, none: str | None, steps: int | None, kind: str | None, budgets: Path | None) -> Found:
@@ -214,7 +212,7 @@ def _describe_plan(found: LedgerSeries) -> str:
         return f"ε = {at_least(float(budgets[0]))} at every step, without an end"
     rest = f"; {used} of {len(budgets)} budgets are used" if used else ""
     if len(budgets) > 1 and not found.steps:
-        rest = f", where α/T is {number(float(found.alpha) / len(budgets))}"
+        rest = f", where α/T is {short(float(found.alpha) / len(budgets), 4)}"
     runs = [f"{len(list(run))} × {at_least(float(each))}" for each, run in itertools.groupby(budgets[used:])]
     more = f" and {len(runs) - _STEPS} more" if len(runs) > _STEPS else ""
     return (f"ε = {', '.join(runs[:_STEPS])}{more}" if runs else "nothing is left") + rest
@@ -249,13 +247,13 @@ def _entries(opened: Ledger, found: LedgerSeries) -> list[dict[str, object]]:
 
 def _cost(entry: Entry) -> Shown:
     if entry.epsilon is not None:
-        return Shown(exact_text(entry.epsilon), number(float(entry.epsilon)))
+        return Shown(exact_text(entry.epsilon), short(float(entry.epsilon), 4))
     rho = entry.rho or Fraction(0)
-    return Shown(f"ρ = {exact_text(rho)}", f"ρ = {number(float(rho))}")
+    return Shown(f"ρ = {exact_text(rho)}", f"ρ = {short(float(rho), 4)}")
 
 
 @command
-@click.argument("path", metavar="LEDGER", type=_FILE)
+@click.argument("path", metavar="LEDGER", type=FILE)
 def show(path: Path) -> Found:
     """Show what is spent and left in LEDGER, and what a series leaks.
 
@@ -274,8 +272,8 @@ def show(path: Path) -> Found:
 
 
 @command
-@click.argument("path", metavar="LEDGER", type=_FILE)
-@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=_FILE)
+@click.argument("path", metavar="LEDGER", type=FILE)
+@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=FILE)
 def check(path: Path, folders: tuple[Path, ...]) -> Found:
     """Check that LEDGER has the entries of the releases in all folders.
 

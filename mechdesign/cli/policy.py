@@ -10,8 +10,9 @@ import click
 
 from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import example_option, read_specification
-from mechdesign.cli._console import number, progress, say_note
-from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._console import progress, say_note
+from mechdesign.cli._found import FILE, Found, Shown, command
+from mechdesign.model._words import short
 from mechdesign.synthesis._folders import check_folder
 
 if TYPE_CHECKING:
@@ -20,17 +21,16 @@ if TYPE_CHECKING:
     from mechdesign.model._domain import Domain
 
 
-_FILE = click.Path(path_type=Path)
 _SIZES = {1: "length", 2: "area"}
 _HULLS = {"component": "the hull of each component", "graph": "the hull of the whole graph"}
 _MOST_NAMES = 12
 
 
 @command
-@click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
+@click.argument("specification", metavar="[SPEC.toml]", required=False, type=FILE)
 @example_option("policy")
 @click.option(
-    "-o", "--output", "directory", metavar="DIR", type=_FILE,
+    "-o", "--output", "directory", metavar="DIR", type=FILE,
     help="Write policy.json, policy-edges.csv (the repaired graph, for edges_csv) and policy.svg into a new folder.",
 )  # fmt: skip
 def policy(specification: Path | None, example: str | None, directory: Path | None) -> Found:
@@ -119,7 +119,7 @@ def _describe_hull(body: SensitivityHull, unit: str) -> str:
     if body.dimension == 0:
         return "the origin alone: no noise"
     power = {1: "", 2: "²", 3: "³"}.get(body.dimension, f"^{body.dimension}")
-    size = f"{_SIZES.get(body.dimension, 'volume')} {number(body.volume)}" + (f" {unit}{power}" if unit else "")
+    size = f"{_SIZES.get(body.dimension, 'volume')} {short(body.volume, 4)}" + (f" {unit}{power}" if unit else "")
     return f"dimension {body.dimension}, {len(body.vertices)} vertices, {size}"
 
 

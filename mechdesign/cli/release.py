@@ -21,9 +21,10 @@ from mechdesign.cli._arguments import (
     naming_options,
     read_specification,
 )
-from mechdesign.cli._console import STOPPED, at_most, describe_gap, load_pictures, progress, say_note, say_warning
-from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._console import STOPPED, describe_gap, load_pictures, progress, say_note, say_warning
+from mechdesign.cli._found import FILE, Found, Shown, command
 from mechdesign.cli._ledgers import announce, no_series_option, spending
+from mechdesign.model._words import at_most
 from mechdesign.specification import examples
 from mechdesign.synthesis._folders import ADD_UP, check_folder, check_no_input_in, check_space
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from mechdesign.traces._released import ReleasedTrace
 
 
-_FILE = click.Path(path_type=Path)
 _SEEDED = (
     "these outputs come from a seed: anyone who learns or guesses it can undo the noise and read the true states. They "
     "are a rehearsal, charged to no ledger; never publish them"
@@ -52,20 +52,20 @@ _UNSNAPPED = (
 
 
 @command
-@click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
-@click.argument("trace", metavar="[TRACE.csv]", required=False, type=_FILE)
+@click.argument("specification", metavar="[SPEC.toml]", required=False, type=FILE)
+@click.argument("trace", metavar="[TRACE.csv]", required=False, type=FILE)
 @example_option("release")
 @click.option(
-    "-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
+    "-o", "--output", "directory", metavar="DIR", type=FILE, default=Path("released"), show_default=True,
     help="Folder of the files that may be published.",
 )  # fmt: skip
 @click.option("--channels", is_flag=True, help="Also write the channel of each step, for `mechdesign verify`.")
 @click.option(
-    "--truth", "private", metavar="DIR2", type=_FILE,
+    "--truth", "private", metavar="DIR2", type=FILE,
     help="Write figures and a table of the true states into another folder, for their owner only.",
 )  # fmt: skip
 @click.option(
-    "--ledger", "ledger_file", metavar="FILE", type=_FILE,
+    "--ledger", "ledger_file", metavar="FILE", type=FILE,
     help="Record the spending of each step here instead of in [ledger]; beyond its budget nothing is released.",
 )  # fmt: skip
 @click.option(

@@ -12,7 +12,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.certify._texts import csv_text, escape
 from mechdesign.cli._console import progress, say_note
-from mechdesign.cli._found import Found, command, wants_json
+from mechdesign.cli._found import FILE, Found, command, wants_json
 from mechdesign.cli._places import at_option, check_size, locate_secrets
 from mechdesign.data.labels import Names
 from mechdesign.model._answers import Answers, answers
@@ -24,18 +24,18 @@ from mechdesign.synthesis._result import Design
 
 
 @command
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=FILE)
 @click.option("--secret", metavar="SECRET", help="The true secret: its label, or its position counted from 0.")
 @at_option
 @click.option(
     "-n", "--size", metavar="N", type=click.IntRange(min=0), default=1, show_default=True, help="Number of draws."
 )
 @click.option(
-    "--input", "source", metavar="FILE", type=click.Path(path_type=Path),
+    "--input", "source", metavar="FILE", type=FILE,
     help="Draw for each line of a CSV with columns latitude and longitude, or x and y.",
 )  # fmt: skip
 @click.option(
-    "-o", "--output", "target", metavar="FILE", type=click.Path(path_type=Path),
+    "-o", "--output", "target", metavar="FILE", type=FILE,
     help="Write the answers as CSV.",
 )  # fmt: skip
 @click.option(

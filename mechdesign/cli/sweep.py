@@ -10,17 +10,18 @@ import click
 
 from mechdesign.base._deadline import Progress, promising
 from mechdesign.cli._arguments import naming_options
-from mechdesign.cli._console import at_least, at_most, progress, say_note
-from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._console import progress, say_note
+from mechdesign.cli._found import FILE, Found, Shown, command
+from mechdesign.model._words import at_least, at_most
 
 _OPTIONS = {name: f"--{name}" for name in ("jobs", "dask", "part")}
 _ROUNDED = {"cost": at_most, "lower_bound": at_least, "relative_gap": "{:.3g}".format, "tight_epsilon": at_most}
 
 
 @command
-@click.argument("specification", metavar="SPEC.toml", type=click.Path(path_type=Path))
+@click.argument("specification", metavar="SPEC.toml", type=FILE)
 @click.option(
-    "-o", "--output", "folder", metavar="DIR", type=click.Path(), default="sweep", show_default=True,
+    "-o", "--output", "folder", metavar="DIR", type=FILE, default="sweep", show_default=True,
     help="Folder to write.",
 )  # fmt: skip
 @click.option(
@@ -29,7 +30,9 @@ _ROUNDED = {"cost": at_most, "lower_bound": at_least, "relative_gap": "{:.3g}".f
 @click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster with this scheduler instead of local processes.")
 @click.option("--part", metavar="K/N", help="Make only the K-th of each N points, and no table: for an array of jobs.")
 @click.option("--retry", is_flag=True, help="Try failed points again, and points that ended on another machine.")
-def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, part: str | None, retry: bool) -> Found:
+def sweep(
+    specification: Path, folder: Path, jobs: int | None, dask: str | None, part: str | None, retry: bool
+) -> Found:
     """Make a certified design for each of many values of a specification.
 
     SPEC.toml is a specification with a [sweep] table, which lists values for the paths of keys, such as
@@ -69,7 +72,7 @@ def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, 
     ended = ", ".join(f"{states.count(state)} {state}" for state in sorted({*states}))
     count = f"{len(rows)} of {len(asked)} designs" if part else f"{len(rows)} designs"
     shown = ("status", *_ROUNDED)
-    name = shlex.quote(folder)
+    name = shlex.quote(str(folder))
     following = (
         [] if part else [f"{name}/report.html    # cost against privacy", f"{name}/results.csv    # all numbers"]
     )

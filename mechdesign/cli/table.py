@@ -16,9 +16,10 @@ from msgspec import structs
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import ExportError, ReportError
 from mechdesign.cli._arguments import example_for, example_option, input_files, naming_options
-from mechdesign.cli._console import load_pictures, number, say_note, say_warning
-from mechdesign.cli._found import Found, Shown, command
+from mechdesign.cli._console import load_pictures, say_note, say_warning
+from mechdesign.cli._found import FILE, Found, Shown, command
 from mechdesign.cli._ledgers import announce, no_series_option, spending
+from mechdesign.model._words import short
 from mechdesign.specification import examples
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from mechdesign.tables._query import Plan
 
 
-_FILE = click.Path(path_type=Path)
 _SEEDED = (
     "the noise comes from a seed: anyone who learns or guesses it can undo the noise. This is a rehearsal, charged to "
     "no ledger; never publish it"
@@ -46,15 +46,15 @@ def _as_step(_: click.Context, __: click.Parameter, text: str | None) -> TimeSte
 
 
 @command
-@click.argument("specification", metavar="[SPEC.toml]", required=False, type=_FILE)
-@click.argument("records", metavar="[TABLE.csv]", required=False, type=_FILE)
+@click.argument("specification", metavar="[SPEC.toml]", required=False, type=FILE)
+@click.argument("records", metavar="[TABLE.csv]", required=False, type=FILE)
 @example_option("table")
 @click.option(
-    "-o", "--output", "folder", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
+    "-o", "--output", "folder", metavar="DIR", type=FILE, default=Path("released"), show_default=True,
     help="Folder of the files that may be published.",
 )  # fmt: skip
 @click.option(
-    "--ledger", "ledger_file", metavar="FILE", type=_FILE, help="Take this ledger instead of the ledger in [ledger]."
+    "--ledger", "ledger_file", metavar="FILE", type=FILE, help="Take this ledger instead of the ledger in [ledger]."
 )
 @click.option("--no-report", is_flag=True, help="Do not write report.html.")
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same answers every time.")
@@ -250,7 +250,7 @@ def _first(found: Published) -> dict[str, object]:
 
 
 def _interval(low: float, high: float) -> Shown:
-    return Shown((float(low), float(high)), f"{number(low)} to {number(high)}")
+    return Shown((float(low), float(high)), f"{short(low, 4)} to {short(high, 4)}")
 
 
 def _plan(title: str, found: Plan) -> Found:

@@ -12,12 +12,12 @@ from mechdesign.base._errors import CertificateError, UnverifiedError
 from mechdesign.certify._bundle import Bundle, inspect
 from mechdesign.certify._verify import Verified, prove
 from mechdesign.cli._console import progress
-from mechdesign.cli._found import Found, command
+from mechdesign.cli._found import FILE, Found, command
 from mechdesign.synthesis._folders import require_design
 
 
 @command
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=FILE)
 def verify(folder: Path) -> Found:
     """Prove a bundle again from its files alone: privacy, cost and lower bound, in exact arithmetic.
 

@@ -73,6 +73,16 @@ def format_bound(value: float, *, up: bool, digits: int = 7) -> str:
     return f"{number:f}" if -5 < number.adjusted() < digits + 5 else f"{number}"
 
 
+def at_most(value: float) -> str:
+    """Write an upper bound with 4 significant digits, rounded up; values below 0 are rounded to the nearest."""
+    return format_bound(value, up=True, digits=4)
+
+
+def at_least(value: float) -> str:
+    """Write a lower bound with 4 significant digits, rounded down; values below 0 are rounded to the nearest."""
+    return format_bound(value, up=False, digits=4)
+
+
 # Largest relative difference between a user's distances and the distances of this library.
 _DISTANCE_TOLERANCE = 1e-9
 

@@ -75,16 +75,14 @@ def pairs_figure(found: Audit, pairs: Sequence[PairLoss], stated: object = None)
     Colours begin at the `stated` ε, or else at the least ε of a secret, but at 0 if all are almost equal. If no
     finite ε holds, colours show the number of other secrets that an answer can rule out.
     """
-    return drawn(None, maps.height_with_scale(found.secrets), _draw_pairs, found, pairs, stated)
+    return drawn(None, maps.height_of_figure(found.secrets), _draw_pairs, found, pairs, stated)
 
 
 def _draw_pairs(axes: Axes, found: Audit, pairs: Sequence[PairLoss], stated: object) -> None:
     secrets, broken = found.secrets, pairs[0].epsilon == math.inf
     assert secrets is not None
-    values = found.ruled_out.astype(np.float64) if broken else found.exposure
     # Secrets at distance 0 with different rows need an infinite ε, which no scale shows.
-    told = ~np.isfinite(values)
-    values = np.where(told, values[~told].max(initial=0.0), values)
+    values = found.ruled_out.astype(np.float64) if broken else np.minimum(found.exposure, pairs[0].epsilon)
     least = float(values.min()) if stated is None else min(float(exact(stated)), float(values.min()))
     if broken or values.max() - least < _LEAST_SPREAD * values.max():
         least = 0.0
@@ -102,10 +100,9 @@ def _draw_pairs(axes: Axes, found: Audit, pairs: Sequence[PairLoss], stated: obj
 
 def _pictures(found: Audit, pairs: Sequence[PairLoss], stated: object) -> Iterator[Picture]:
     if maps.is_map(found.secrets):
-        said = (
-            f"Lines join the {len(pairs)} pairs of secrets that need the largest ε, whose labels are shown. If no "
-            "finite ε is enough, colours show how many other secrets an answer rules out."
-        )
+        said = f"Lines join the {len(pairs)} pairs of secrets that need the largest ε, whose labels are shown."
+        if math.isinf(found.epsilon) and math.isfinite(pairs[0].epsilon):
+            said += " The darkest colour also stands for secrets whose rows differ from those of others at distance 0."
         needed = members_table("Secret", found.secrets, {"Largest ε of its pairs": found.exposure}, _write_bound)
         yield Picture("pairs", "The worst pairs on the map", said, pairs_figure(found, pairs, stated), needed)
     measured = measure_distances(found)

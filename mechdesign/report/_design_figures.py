@@ -47,7 +47,7 @@ def prior(design: Design, axes: Axes | None = None) -> Figure:
     """
     require_kind(design, Design, "design", "a Design")
     secrets, numbers = design.problem.secrets, design.problem.prior
-    height = maps.height_with_scale(secrets)
+    height = maps.height_of_figure(secrets)
     return drawn(axes, height, maps.draw_numbers, secrets, numbers, "prior probability", percent)
 
 
@@ -75,7 +75,8 @@ def answers(design: Design, count: int = _MOST_PANELS, axes: Axes | Sequence[Axe
     require_kind(design, Design, "design", "a Design")
     problem = design.problem
     chosen = most_likely(problem.prior, as_integer(count, "count", 1)).tolist()
-    titles = [f"{maps.name_of(problem.secrets, index)}, prior {percent(problem.prior[index])}" for index in chosen]
+    names = [clip(maps.name_of(problem.secrets, index), 24) for index in chosen]
+    titles = [f"{name}, prior {percent(share)}" for name, share in zip(names, problem.prior[chosen], strict=True)]
     marks = [_own_place(problem, index) for index in chosen]
 
     # Beside several rows of bars there is no room for more.
@@ -111,7 +112,7 @@ def errors(design: Design, axes: Axes | None = None) -> Figure:
     """
     require_kind(design, Design, "design", "a Design")
     secrets, label = design.problem.secrets, f"expected error{maps.in_unit(attack_measure(design.problem).unit)}"
-    height = maps.height_with_scale(secrets)
+    height = maps.height_of_figure(secrets)
     return drawn(axes, height, maps.draw_numbers, secrets, expected_errors(design), label)
 
 
@@ -143,7 +144,7 @@ def costs_figure(design: Design, compared: Sequence[Baseline], axes: Axes | None
     if proof.lower_bound > 0:
         lines.insert(0, Reference("lower bound", proof.lower_bound))
     lines.sort(key=lambda each: each.cost)
-    return drawn(axes, _LINE * len(lines) + 0.6, draw_costs, lines, proof.cost, cost_measure(problem).unit)
+    return drawn(axes, _LINE * len(lines) + 0.6, draw_costs, lines, cost_measure(problem).unit)
 
 
 def expected_errors(design: Design) -> Floats:
@@ -155,7 +156,7 @@ def expected_errors(design: Design) -> Floats:
 def most_likely(prior: ArrayLike, count: int = _MOST_PANELS) -> Integers:
     """Return the indices of at most `count` possible secrets, most likely first, with ties in index order."""
     probabilities = np.asarray(prior, dtype=np.float64)
-    order = np.argsort(-probabilities, kind="stable")[: max(1, count)].astype(np.int64)
+    order = np.argsort(-probabilities, kind="stable")[:count].astype(np.int64)
     return order[probabilities[order] > 0]
 
 
@@ -177,19 +178,23 @@ def _place_elsewhere(problem: Problem, index: int) -> tuple[float, float] | None
     return tuple(secrets.points[index].tolist()) if alike else None
 
 
-def draw_costs(axes: Axes, lines: Sequence[Reference], cost: float, unit: str = "") -> None:
-    """Draw a dot for each cost, below its name; mechanisms that do not meet all requirements are hollow."""
+def draw_costs(axes: Axes, lines: Sequence[Reference], unit: str) -> None:
+    """Draw a dot for each cost, below its name; mechanisms that do not meet all requirements are hollow.
+
+    The cost of this design is rounded up, and its lower bound is rounded down.
+    """
     largest = max(each.cost for each in lines) or 1.0
     for line, each in enumerate(reversed(lines)):
-        ours = each.name in ("this design", "lower bound")
+        made = each.name == "this design"
+        ours = made or each.name == "lower bound"
         colour = ACCENT if ours else MUTED
         axes.plot([0, each.cost], [line, line], color=RULE, linewidth=0.9, zorder=1)
         filled = colour if each.meets else "white"
         axes.plot(each.cost, line, "o", markersize=6, color=colour, markerfacecolor=filled, zorder=3, clip_on=False)
-        number = format_bound(each.cost, up=each.cost == cost, digits=5) if ours else short(each.cost, 4)
+        number = format_bound(each.cost, up=made, digits=5) if ours else short(each.cost, 4)
         paid = f": {number} {unit}".rstrip()
         text = clip(each.name, _CHARACTERS - len(paid)) + paid
-        weight = "bold" if each.name == "this design" else "normal"
+        weight = "bold" if made else "normal"
         axes.text(0, line + 0.2, text, va="bottom", fontsize=8.0, color=ACCENT if ours else INK, weight=weight)
     axes.set_yticks([])
     if is_ours(axes):
@@ -201,7 +206,7 @@ def draw_costs(axes: Axes, lines: Sequence[Reference], cost: float, unit: str = 
     axes.set_xlabel(f"cost{maps.in_unit(unit)}{note}")
 
 
-def error_finding(per_secret: ArrayLike, prior: ArrayLike, unit: str = "") -> str:
+def error_finding(per_secret: ArrayLike, prior: ArrayLike, unit: str) -> str:
     """Return a sentence on the mean error of the best attack, and on secrets whose error is below half the mean."""
     errors, probabilities = np.asarray(per_secret, dtype=np.float64), np.asarray(prior, dtype=np.float64)
     mean = float(probabilities @ errors)

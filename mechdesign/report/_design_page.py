@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import math
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,11 +25,11 @@ from mechdesign.model._words import Measure, Words, format_bound, percent, plain
 from mechdesign.report import _design_figures as figures
 from mechdesign.report import _graph_figures as policy
 from mechdesign.report._explorer import explorer
-from mechdesign.report._maps import in_unit, name_of
+from mechdesign.report._maps import height_of_figure, in_unit, name_of
 from mechdesign.report._page import Code, Picture, Prose, Row, Section, Strong, Table, first_rows, members_table, page
 from mechdesign.report._statements import list_unproved, private
 from mechdesign.report._style import drawn, report_style
-from mechdesign.report._verdicts import judge_design, limit_design, write_achieved
+from mechdesign.report._verdicts import judge_design, limit_design, write_achieved, write_odds
 from mechdesign.synthesis._result import Design
 
 # Facts of the provenance that a reader can use; `mechdesign inspect` shows all.
@@ -155,9 +154,10 @@ def _coordinates(problem: Problem, certificate: Certificate) -> Iterator[Section
     )
     unit = f" {problem.secrets.unit}".rstrip() if problem.secrets is not None else ""
     for place, claim in problem.point_bounds.items():
-        near, apart = 0.001 / float(claim.epsilon), [short(float(step)) for step in (claim.step_x, claim.step_y)]
-        odds = short(math.exp(certificate.requirements[place].realised * near), 6)
-        close = f"Two points {short(near, 2)}{unit} apart: the odds between them change by a factor of at most"
+        near = short(0.001 / float(claim.epsilon), 2)
+        apart = [short(float(step)) for step in (claim.step_x, claim.step_y)]
+        odds = write_odds(certificate.requirements[place].realised * float(near), 6)
+        close = f"Two points {near}{unit} apart: the odds between them change by a factor of at most"
         anchors = f"{claim.columns} × {claim.rows}, {' × '.join(apart)}{unit} apart"
         yield Section("Real coordinates", [Prose([said]), Table([("Anchors", anchors), (close, odds)])])
 
@@ -192,7 +192,7 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterator[Sectio
     if problem.secrets is not None and policy.can_draw(problem.secrets):
         edges = np.unique(np.concatenate([edge_array(graph) for graph in problem.graphs.values()]), axis=0)
         marks = policy.GraphMarks(exposed=alone.tolist())
-        made = drawn(None, policy.height_of(problem.secrets), policy.draw_graph, problem.secrets, edges, marks)
+        made = drawn(None, height_of_figure(problem.secrets), policy.draw_graph, problem.secrets, edges, marks)
         names = problem.secrets.labels
         numbers = first_rows([(names[s], names[t]) for s, t in edges.tolist()], ("Secret", "Secret"))
         caption = f"{len(edges)} edges; each joins two secrets that an answer must not distinguish by more than ε."
@@ -200,7 +200,7 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterator[Sectio
     yield Section("Policy graph", parts)
 
 
-def _maps(design: Design, stands_in: bool) -> Iterator[Picture | Markup]:
+def _maps(design: Design, stands_in: bool) -> Iterator[Picture | Markup | Prose]:
     problem, matrix = design.problem, design.channel.matrix
     prior, secrets, observables = problem.prior, problem.secrets, problem.observables
     likely, measured = figures.most_likely(prior).tolist(), attack_measure(problem)
@@ -226,7 +226,9 @@ def _maps(design: Design, stands_in: bool) -> Iterator[Picture | Markup]:
         f"{finding} This attack knows the prior and the mechanism.", figures.errors(design),
         members_table("Secret", secrets, {f"Expected error{in_unit(measured.unit)}": errors}, short),
     )  # fmt: skip
-    yield explorer(secrets, observables, matrix, prior)
+    yield explorer(secrets, observables, matrix, prior) or Prose([
+        "The channel has too many probabilities for this page to show one secret at a time."
+    ])  # fmt: skip
 
 
 def _stated(problem: Problem, origin: Origin | None) -> Iterator[Prose | Table | Code]:
@@ -319,7 +321,7 @@ def side_by_side(design: Design, compared: Iterable[Baseline]) -> Table:
         (item.name + (f" ({item.note})" if item.note else ""), item.cost, item.error, item.tight) for item in compared
     ]
     shown = [
-        (name, _tight(levels, factors), cost.with_root(paid, _finite_number), error.with_unit(_finite_number(wrong)))
+        (name, _tight(levels, factors), _cost(paid, cost), error.with_unit(short(wrong, 4)))
         for name, paid, wrong, levels in sorted(rows, key=lambda row: row[1])
     ]
     return Table(shown, ("Mechanism", "Tight ε", "Cost", "Adversary’s error"))
@@ -332,7 +334,3 @@ def _tight(levels: tuple[float, ...] | None, factors: Sequence[bool]) -> str:
     return (
         ", ".join("factor " * is_factor + format_bound(level, up=True, digits=4) for level, is_factor in named) or "–"
     )
-
-
-def _finite_number(value: float) -> str:
-    return short(float(np.float64(value)), 4) if math.isfinite(value) else "∞"

@@ -68,6 +68,9 @@ def graph(domain: Domain, edges: ArrayLike, axes: Axes | None = None) -> Figure:
     Returns:
         The figure.
 
+    Raises:
+        InputError: If the secrets have no places along a line or in the plane, or if an edge joins no two of them.
+
     Example:
         >>> import mechdesign as md
         >>> len(graph(md.Domain.grid(2, 1, 2.0, 1.0), [[0, 1]]).axes[0].collections)
@@ -79,17 +82,12 @@ def graph(domain: Domain, edges: ArrayLike, axes: Axes | None = None) -> Figure:
         pairs = list(edges.edges())
     else:
         pairs = list(from_edges(domain.size, named(edges, "edges")).edges())
-    return drawn(axes, height_of(domain), draw_graph, domain, pairs)
+    return drawn(axes, maps.height_of_figure(domain), draw_graph, domain, pairs)
 
 
 def can_draw(domain: Domain | None) -> bool:
     """Return whether a domain has places along a line or in the plane."""
     return domain is not None and domain.points.shape[1] in (1, 2)
-
-
-def height_of(domain: Domain) -> float:
-    """Return the height of the figure of a graph, in inches."""
-    return maps.height_of(domain, WIDTH - 0.7) + 0.9
 
 
 def draw_graph(axes: Axes, domain: Domain, edges: ArrayLike, marks: GraphMarks | None = None) -> None:
@@ -204,7 +202,7 @@ def overview_figure(domain: Domain, found: Overview) -> Figure:
     repaired = shape.repair
     excluded, alone, exposed = (each.tolist() for each in (found.excluded, found.isolated, shape.exposed[shape.judged]))
     marks = GraphMarks(excluded, alone, exposed, () if repaired is None else repaired.added)
-    figure = new_figure(WIDTH + _HULL_SIDE + 0.6, max(height_of(domain), _HULL_SIDE) + 0.9)
+    figure = new_figure(WIDTH + _HULL_SIDE + 0.6, max(maps.height_of_figure(domain), _HULL_SIDE) + 0.9)
     left, right = figure.subplots(1, 2, width_ratios=[WIDTH, _HULL_SIDE])
     draw_graph(left, domain, edge_array(found.graph), marks)
     draw_hull(right, shape.body.vertices, None if repaired is None else repaired.hull_after.vertices, domain.unit)

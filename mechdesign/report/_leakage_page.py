@@ -19,7 +19,7 @@ from mechdesign.leakage._recursion import backward as backward_leakage
 from mechdesign.leakage._recursion import forward as forward_leakage
 from mechdesign.leakage._recursion import temporal
 from mechdesign.model._domain import Domain
-from mechdesign.model._words import short
+from mechdesign.model._words import at_most, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._page import Picture, Prose, Section, Table, first_rows, page
 from mechdesign.report._style import MARKERS, SERIES, drawn, report_style
@@ -114,12 +114,12 @@ def html_of_pairs(
     heads = ["any number" if each.releases == math.inf else f"{each.releases:.0f}" for each in told]
     order = np.lexsort(rows[::-1]).tolist()
     numbers = first_rows(
-        [(names[state], *map(write_nats, rows[:, state].tolist())) for state in order],
+        [(names[state], *map(at_most, rows[:, state].tolist())) for state in order],
         ("State", *(f"Releases: {head}" for head in heads)),
     )
     sentence = f"Bounds, in nats, of the change of the odds between {names[middle]}, which is marked, and each state."
     if not np.isfinite(rows).all():
-        sentence += " The darkest colour also stands for no bound."
+        sentence += " The largest value that is drawn also stands for no bound."
     figure = _pairs_figure(domain, rows, [f"releases: {head}" for head in heads], middle)
     picture = Picture("pairs", f"How well each state can be told from {names[middle]}", sentence, figure, numbers)
     columns = {"neighbours": "Neighbours", "per_unit": f"Per {unit or 'unit of distance'}", "all_pairs": "Any two"}

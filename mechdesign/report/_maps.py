@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats
-from mechdesign.base._check import require_kind
+from mechdesign.base._check import as_integer, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.base._names import named
 from mechdesign.model._domain import Domain, Grid
@@ -88,7 +88,7 @@ def draw_map(
         ticks: Whether to show coordinates along a map, instead of a ruler only.
 
     Raises:
-        InputError: If there is not one number for each member.
+        InputError: If there is not one number for each member, or if the index is that of no member.
 
     Example:
         >>> from matplotlib.figure import Figure
@@ -103,6 +103,7 @@ def draw_map(
     if numbers.ndim != 1 or (domain is not None and len(numbers) != domain.size):
         bound = "one number for each member" if domain is None else f"{domain.size} numbers, one for each member"
         raise InputError("values", "has the wrong shape", value=numbers.shape, bound=bound)
+    mark = None if mark is None else as_integer(mark, "mark", 0, len(numbers) - 1)
     norm = norm or find_norm(numbers)
     if domain is None or not is_map(domain):
         _draw_bars(axes, domain, numbers, norm, mark)
@@ -170,8 +171,8 @@ def _draw_scale(
     bar.update_ticks()
 
 
-def height_with_scale(domain: Domain | None) -> float:
-    """Return the height in inches of a figure of numbers."""
+def height_of_figure(domain: Domain | None) -> float:
+    """Return the height in inches of a figure with one map, or with bars or a line."""
     return height_of(domain, WIDTH - 0.7) + (1.15 if is_map(domain) else 0.5)
 
 
@@ -389,4 +390,4 @@ def name_of(domain: Domain | None, index: int) -> str:
     if domain is None:
         return str(index)
     cell = "cell " if domain.cells is not None and domain.labels[index] == str(index) else ""
-    return cell + clip(domain.labels[index], 24)
+    return cell + domain.labels[index]

@@ -109,7 +109,7 @@ def page(
         The text of the page.
     """
     policy = ["default-src 'none'", "img-src data:", "style-src 'unsafe-inline'"]
-    if any(part and isinstance(part, Markup) for each in sections for part in each.parts):
+    if any(isinstance(part, Markup) for each in sections for part in each.parts):
         policy.append(POLICY)
     start, colon, rest = str(verdict).partition(":")
     facts = {"verdict": (start + colon, rest), "good": verdict.good, "warnings": warnings, "notes": notes}

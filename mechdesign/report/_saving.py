@@ -75,7 +75,7 @@ def save(
     Args:
         value: The design, released trace, or release of a table.
         folder: The folder, created if missing.
-        report: Whether to add ``report.html``, and the figures of a trace, which need Matplotlib and Jinja.
+        report: Whether to add ``report.html``, which needs Matplotlib and Jinja.
         prior: Whether the bundle of a design contains the prior. Otherwise it contains a uniform prior and a lower
             bound of 0, and no origin, multipliers and summary. The folder must then be new or empty.
         channels: Whether to write the channel of each step of a trace as a bundle. If the history of the trace does
@@ -88,7 +88,7 @@ def save(
         InputError: If the value cannot be saved, or an option does not apply to it. The prior cannot be left out if a
             requirement or the costs depend on it.
         MissingDependencyError: If the page needs a package that is not installed; nothing is written.
-        ReportError: If everything is written except pages and figures, which cannot be drawn.
+        ReportError: If everything is written except the page, which cannot be drawn.
 
     Example:
         >>> import pathlib, tempfile, mechdesign as md

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,9 @@ def _answers(publication: Published) -> Iterator[Section]:
             said = describe_shown("first", len(names), "ranges") + alone
             yield Section("Ranges", [Picture("ranges", "Records in each range", said, made, table)])
     elif isinstance(release, ClusteringRelease):
-        said = "Numbers identify the clusters. Sizes are noisy, and may be very inaccurate for small clusters."
+        pairs = math.comb(len(release.attributes), 2)
+        said = f"The first {_PAIRS} of {pairs} pairs of attributes. " * (pairs > _PAIRS)
+        said += "Numbers identify the clusters. Sizes are noisy, and may be very inaccurate for small clusters."
         sizes = release.answers[np.asarray(release.labels["quantity"]) == "size"]
         numbered = enumerate(np.column_stack((sizes, release.centroids)).tolist())
         rows = [(str(number), *map(write_count, cluster)) for number, cluster in numbered]

@@ -24,7 +24,7 @@ from mechdesign.report import _maps as maps
 from mechdesign.report._leakage_page import draw_series
 from mechdesign.report._maps import in_unit, is_map
 from mechdesign.report._page import Picture, Prose, Section, Table, first_rows, page
-from mechdesign.report._style import ACCENT, MUTED, RULE, SERIES, WIDTH, drawn, figure_bytes, report_style
+from mechdesign.report._style import ACCENT, MUTED, RULE, SERIES, drawn, figure_bytes, report_style
 from mechdesign.report._verdicts import judge_trace, limit_trace, write_odds
 from mechdesign.traces._adversary import degrees_of
 from mechdesign.traces._planner import OPTIMAL
@@ -161,7 +161,7 @@ def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None, a
 
 
 def _height_of(domain: Domain) -> float:
-    return maps.height_of(domain, WIDTH - 0.7) + 1.1 if is_map(domain) else 3.0
+    return maps.height_of_figure(domain) if is_map(domain) else 3.0
 
 
 def draw_trace(

@@ -18,7 +18,7 @@ from mechdesign.certify._exact import exact, exact_text
 from mechdesign.model._disclosure import describe_cells, list_secrets
 from mechdesign.model._origin import STANDS_IN
 from mechdesign.model._problem import cost_measure
-from mechdesign.model._words import Measure, format_bound, power, recognise_measure, short
+from mechdesign.model._words import Measure, at_least, at_most, format_bound, power, recognise_measure, short
 from mechdesign.report._statements import count_bounded_pairs
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from mechdesign.tables._release import Release
     from mechdesign.traces._released import ReleasedTrace
 
-# Significant digits for people.
-_DIGITS = 4
 # Relative gap up to which a cost is called optimal.
 _OPTIMAL_GAP = 1e-5
 # Largest relative gap of a cost that a headline calls close to optimal.
@@ -54,8 +52,8 @@ class Verdict:
         return self.text
 
 
-def write_odds(exponent: float) -> str:
-    """Write the factor e^exponent of odds, rounded up.
+def write_odds(exponent: float, digits: int = 3) -> str:
+    """Write the factor e^exponent of odds, rounded up; below 100,000 it has at most so many significant digits.
 
     >>> write_odds(1.0), write_odds(23.98661333), write_odds(2000.0), write_odds(math.inf)
     ('2.72', '2.7 × 10¹⁰', 'e^2000', '∞')
@@ -63,12 +61,12 @@ def write_odds(exponent: float) -> str:
     if not math.isfinite(exponent):
         return "∞"
     if exponent > _MOST_EXPONENT:
-        return f"e^{format_bound(exponent, up=True, digits=_DIGITS)}"
+        return f"e^{at_most(exponent)}"
     factor = math.exp(exponent) * (1 + _MARGIN)
     if factor < 1e5:
-        return format_bound(factor, up=True, digits=3)
-    digits, tens = f"{decimals(2, ROUND_CEILING).create_decimal(repr(factor)):.1e}".split("e+")
-    return f"{digits} × 10{tens.translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+        return format_bound(factor, up=True, digits=digits)
+    leading, tens = f"{decimals(2, ROUND_CEILING).create_decimal(repr(factor)):.1e}".split("e+")
+    return f"{leading} × 10{tens.translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def write_achieved(checked: Checked) -> str:
@@ -77,7 +75,7 @@ def write_achieved(checked: Checked) -> str:
     If the requirement holds and the rounded number would deny that, the required number is returned, which is also a
     bound.
     """
-    shown = format_bound(checked.realised, up=not checked.at_least, digits=_DIGITS)
+    shown = (at_least if checked.at_least else at_most)(checked.realised)
     if not (checked.holds and math.isfinite(checked.realised)):
         return shown
     required = Fraction(checked.nominal)
@@ -123,9 +121,9 @@ def _describe_cost(cost: float, measured: Measure, objective: str, cells: bool) 
     """Return a clause on a cost, rounded up: a distance, the root of a mean square, or another cost."""
     centres = ", between centres of cells" if cells else ""
     where = "on average" if objective == "expected" else "in the worst case"
-    paid = measured.with_unit(format_bound(cost, up=True, digits=_DIGITS))
+    paid = measured.with_unit(at_most(cost))
     if measured.root:
-        root = f"{format_bound(math.sqrt(cost) * (1 + _MARGIN), up=True, digits=_DIGITS)} {measured.root}"
+        root = f"{at_most(math.sqrt(cost) * (1 + _MARGIN))} {measured.root}"
         mean = " (root mean square)" if objective == "expected" else " in the worst case"
         return f"answers are off by at most {root}{mean}{centres}"
     if measured.unit:
@@ -135,7 +133,7 @@ def _describe_cost(cost: float, measured: Measure, objective: str, cells: bool) 
 
 def judge_audit(found: Audit, stated: object = None) -> Verdict:
     """Return the verdict on an audited channel; `stated` is the claimed ε."""
-    tight = "no finite ε holds" if found.epsilon == math.inf else f"the tight ε is {_up(found.epsilon)}"
+    tight = "no finite ε holds" if found.epsilon == math.inf else f"the tight ε is {at_most(found.epsilon)}"
     good = math.isfinite(found.epsilon) if stated is None else found.holds(stated)
     claim = "" if stated is None else f"ε = {exact_text(exact(stated))} {'holds' if good else 'does not hold'}: "
     return Verdict(good, f"{claim or 'Audited: '}{tight}; {_describe_worst(found, stated)}.")
@@ -271,7 +269,7 @@ def _by_factor(leakage: float) -> str:
 
 def write_nats(leakage: float) -> str:
     """Write a leakage, rounded up."""
-    return _up(leakage) if math.isfinite(leakage) else "no bound"
+    return at_most(leakage) if math.isfinite(leakage) else "no bound"
 
 
 def describe_errors(release: Release) -> str:
@@ -288,7 +286,7 @@ def describe_errors(release: Release) -> str:
 
 def write_count(value: float) -> str:
     """Write a count, or an error of counts: whole numbers in full, others with 4 digits."""
-    return f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else short(float(value), _DIGITS)
+    return f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else short(float(value), 4)
 
 
 _LOCAL = (
@@ -395,12 +393,8 @@ def _limit_matrices() -> Iterator[str]:
     yield "Nothing about correlations between people."
 
 
-def _up(value: float) -> str:
-    return format_bound(value, up=True, digits=_DIGITS)
-
-
 def describe_pair(found: Audit, pair: PairLoss) -> tuple[str, ...]:
     """Return the cells of a table on a pair: secrets, answer, both probabilities, and the ε that the pair needs."""
     secrets = " and ".join(name_secret(found, secret) for secret in pair.pair)
-    needed = _up(pair.epsilon) if math.isfinite(pair.epsilon) else "none holds"
+    needed = at_most(pair.epsilon) if math.isfinite(pair.epsilon) else "none holds"
     return secrets, str(pair.observable), f"{pair.likely:.4g}", f"{pair.unlikely:.4g}", needed

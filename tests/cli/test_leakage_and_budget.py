@@ -13,10 +13,10 @@ from cli_examples import assert_wrong_usage, flat, run, well, write
 
 import mechdesign as md
 from mechdesign import leakage
-from mechdesign.cli._console import at_most
 from mechdesign.data.matrices import read_budgets
 from mechdesign.leakage._recursion import windows
 from mechdesign.leakage.accounting import begin_ledger
+from mechdesign.model._words import at_most
 
 # The formulas hold for any two matrices, also for those that no chain has.
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")

@@ -135,7 +135,7 @@ def test_chains_that_cannot_be_counted_are_refused() -> None:
             "chain s.toml 1.csv '' -o x": "is empty",
             "chain s.toml 1.csv 2.csv 1.csv -o x": "the file of each step once",
             "chain s.toml -o x": "give tables to",
-            "chain s.toml 1.csv none.csv -o x": "'none.csv' does not exist",
+            "chain s.toml 1.csv none.csv -o x": "none.csv: cannot be opened",
             "chain s.toml 1.csv 3.csv -o x --every 5": "--every",
             "chain s.toml all.csv --ends stay -o x": "--ends",
         }

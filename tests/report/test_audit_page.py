@@ -52,6 +52,20 @@ def test_colours_begin_at_zero_if_all_secrets_need_almost_the_same_epsilon():
         assert image.norm.vmin == pytest.approx(found.exposure.min() if low is None else low)
 
 
+def test_secrets_at_distance_0_with_different_rows_have_the_darkest_colour():
+    town = md.Domain.grid(2, 2, 2.0, 2.0)
+    distance = np.array([[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]])
+    for last, one in ((0.55, False), (0.5, True)):
+        found = md.audit([[0.5, 0.5], [0.4, 0.6], [0.5, 0.5], [1 - last, last]], distance, secrets=town)
+        pairs = found.worst_pairs(5)
+        assert np.isinf(found.exposure).tolist() == [True, True, not one, not one]
+        figure = _audit_page.pairs_figure(found, pairs)
+        assert figure.axes[0].images[0].get_array().tolist() == [[pairs[0].epsilon] * 2, [pairs[0].epsilon] * 2]
+        assert not figure.legends
+        assert "The darkest colour also stands for secrets whose rows differ" in _audit_page.html(found)
+    assert "darkest" not in _audit_page.html(md.audit(np.eye(4), md.distances.hamming(4), secrets=town))
+
+
 def test_an_infinite_epsilon_is_inf_in_the_file():
     found = md.audit([[1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]], distance=KM, secrets=LINE)
     page = _audit_page.html(found)

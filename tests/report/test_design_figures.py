@@ -55,7 +55,7 @@ def asked(prior, secrets=None, observables=None, matrix=None) -> Design:
 
 
 def numbers_figure(domain, values, label) -> Figure:
-    return figure_of(None, maps.height_with_scale(domain), draw_numbers, domain, values, label)
+    return figure_of(None, maps.height_of_figure(domain), draw_numbers, domain, values, label)
 
 
 # --- the data plotted is the data given --------------------------------------------------------------------------
@@ -121,6 +121,9 @@ def test_a_map_needs_a_number_for_each_member():
             drawn(grid, values)
     with pytest.raises(InputError, match="axes"):
         draw_map(Figure(), grid, [0.25] * 4)
+    for mark in (-1, 4):
+        with pytest.raises(InputError, match="mark: is too"):
+            drawn(grid, [0.25] * 4, mark=mark)
 
 
 def test_answers_of_the_most_likely_secrets_share_one_scale():
@@ -184,7 +187,7 @@ def test_costs_are_in_order_on_one_axis():
         Reference("a long name " * 9, 5.0),
     ]
     axes = Figure().subplots()
-    figures.draw_costs(axes, references, 2.0, "km")
+    figures.draw_costs(axes, references, "km")
     dots = [line for line in axes.lines if line.get_marker() == "o"]
     assert [line.get_xdata()[0] for line in reversed(dots)] == [1.9999, 2.0, 3.0, 4.0, 5.0]
     assert [line.get_markerfacecolor() == "white" for line in reversed(dots)] == [False, False, True, False, False]
@@ -193,6 +196,12 @@ def test_costs_are_in_order_on_one_axis():
     # A name may be cut, but not the number.
     assert re.fullmatch("(a long name ){2,}.*…: 5 km", texts[4])
     assert axes.get_xlabel() == "cost (km); hollow: does not meet all requirements"
+
+
+def test_a_lower_bound_that_equals_the_cost_is_rounded_down():
+    axes = Figure().subplots()
+    figures.draw_costs(axes, [Reference("lower bound", 0.1234567), Reference("this design", 0.1234567)], "")
+    assert [text.get_text() for text in axes.texts] == ["this design: 0.12346", "lower bound: 0.12345"]
 
 
 def test_every_figure_of_a_design_can_be_drawn_on_axes_of_ones_own():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -183,8 +184,42 @@ def test_tables_of_a_design_hold_what_their_heads_say() -> None:
     assert numbers[0] != numbers[1]
     [own] = [row for row in side_by_side(found, baselines(found.problem)).rows if row[0] == "this design"]
     best = attack.optimal(found.channel, prior, PLACED).distortion
-    assert own[2].startswith(f"{found.certificate.cost:.4g} ")
+    # Costs are rounded up.
+    cost = Fraction(own[2].split()[0])
+    assert found.certificate.cost <= cost <= found.certificate.cost * (1 + 1e-4)
     assert own[3].startswith(f"{best:.4g} ")
+
+
+def test_secrets_whose_names_begin_alike_have_a_column_each() -> None:
+    names = [f"University of California, {town}" for town in ("Berkeley", "Davis")]
+    secrets = md.Domain.from_labels(names)
+    problem = md.Problem([0.75, 0.25], 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))], secrets=secrets)
+    found = design(problem, np.array([[0.6, 0.4], [0.4, 0.6]]))
+    [answers] = [each for each in _design_page._maps(found, False) if getattr(each, "name", "") == "answers"]
+    assert answers.numbers.heads == ("Answer", *names)
+    assert [len(row) for row in answers.numbers.rows] == [3, 3]
+
+
+def test_a_page_says_that_it_shows_no_secret_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = design(md.Problem(PRIOR, KM, [md.MetricPrivacy(1, KM)], secrets=TOWN), np.exp(-KM / 2))
+    said = "The channel has too many probabilities for this page to show one secret at a time."
+    for most, there in ((36, True), (35, False)):
+        monkeypatch.setattr("mechdesign.report._explorer._MOST_PROBABILITIES", most)
+        page = _design_page.html(found)
+        assert (said in text_of(page), "script-src" in page) == (not there, there), most
+
+
+def test_the_odds_between_two_close_points_are_rounded_up() -> None:
+    for epsilon in ("1", "0.15", "0.7"):
+        near = {"1": "0.001", "0.15": "0.0067", "0.7": "0.0014"}[epsilon]
+        claim = SimpleNamespace(epsilon=Fraction(epsilon), columns=2, rows=2, step_x=1.0, step_y=1.0)
+        problem = SimpleNamespace(secrets=None, point_bounds={0: claim})
+        checked = SimpleNamespace(requirements=[SimpleNamespace(realised=float(epsilon))])
+        [section] = _design_page._coordinates(problem, checked)
+        _, (close, odds) = section.parts[1].rows
+        assert close.startswith(f"Two points {near} apart")
+        most = math.exp(float(epsilon) * float(near))
+        assert most <= float(odds) <= most + 2e-5
 
 
 def test_the_page_of_a_design_warns_where_it_must() -> None:
