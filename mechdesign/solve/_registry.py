@@ -26,14 +26,13 @@ class Solver:
 
     Attributes:
         name: The name for users, in lower case, such as "highs-simplex".
-        load: A function that returns the back end, a `BackEnd` or `BlockBackEnd`.
-            `load` is called on first use, so it may import slow packages.
+        load: A function that returns the back end, a `BackEnd` or `BlockBackEnd`. It is called on first use, so it may
+            import slow packages.
         package: The package that the solver needs.
         takes: The type of program that the solver accepts: "rows" for a `LinearProgram`, or "blocks" for a
             `BlockProgram`.
         exact: Whether the answers of the solver are vertices, computed to working precision. For such a solver, a
             second solve with a magnified objective gives more accurate multipliers.
-        warm: Whether the solver can start from its own earlier answer, even if rows were added since.
         apart: Number of nonzero coefficients from which a solve with a time limit runs in a separate process. The
             process is killed soon after the limit. Such solvers need a `load` function that can be pickled.
         deaf: Whether the solver ignores Ctrl-C. If so, a solve with at least `apart` coefficients runs in a separate
@@ -48,7 +47,6 @@ class Solver:
     package: str
     takes: Literal["rows", "blocks"] = "rows"
     exact: bool = False
-    warm: bool = False
     apart: float = math.inf
     deaf: bool = False
 
@@ -85,10 +83,8 @@ _SOLVERS: dict[str, Solver] = {
     solver.name: solver
     for solver in (
         Solver("block", _from("block"), "mechdesign", takes="blocks"),
-        Solver("highs", _from("highs", "choose"), "highspy", exact=True, warm=True, apart=_MIN_COEFFICIENTS_APART),
-        Solver(
-            "highs-simplex", _from("highs", "simplex"), "highspy", exact=True, warm=True, apart=_MIN_COEFFICIENTS_APART
-        ),
+        Solver("highs", _from("highs", "choose"), "highspy", exact=True, apart=_MIN_COEFFICIENTS_APART),
+        Solver("highs-simplex", _from("highs", "simplex"), "highspy", exact=True, apart=_MIN_COEFFICIENTS_APART),
         Solver("highs-ipx", _from("highs", "ipx"), "highspy", exact=True, apart=_MIN_COEFFICIENTS_APART),
         Solver("highs-pdlp", _from("highs", "pdlp"), "highspy", apart=0, deaf=True),
         Solver("scipy", _from("scipy"), "scipy", exact=True, apart=_MIN_COEFFICIENTS_DEAF, deaf=True),

@@ -55,12 +55,6 @@ class Levels:
         return np.diff(self.starts)
 
     @property
-    def work(self) -> float:
-        """Number of multiplications for the upper triangle of the inverse."""
-        widths, rest = self.widths.astype(np.float64), self.starts[-1] - self.starts[1:]
-        return float((widths[:-1] * widths[1:] * rest[:-1]).sum() + (2 * widths**3).sum())
-
-    @property
     def slices(self) -> list[slice]:
         """The positions of the rows of each level."""
         return [slice(start, stop) for start, stop in itertools.pairwise(self.starts.tolist())]
