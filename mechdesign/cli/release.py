@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import shlex
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -279,7 +280,7 @@ def _released(found: ReleasedTrace, states: Integers, ledger: Ledger | None, fac
 def _next(example: str, directory: Path) -> list[str]:
     trace = example_for(example, "release").trace
     return [
-        f"{directory}/report.html    # the report, with a map and the steps: open it in a browser",
+        f"{shlex.quote(str(directory))}/report.html    # the report, with a map and the steps: open it in a browser",
         f"mechdesign examples {example} > my.toml    # a specification of your own: change it",
         f"mechdesign examples {trace} > my.csv    # a trace of your own: replace its states",
         "mechdesign release my.toml my.csv    # release it",

@@ -282,6 +282,17 @@ class DiscreteNoise(ABC):
             The exact value g(k).
         """
 
+    @abstractmethod
+    def describe(self, step: Fraction) -> str:
+        """Return the name of the distribution, and its scale in the unit of a step.
+
+        Args:
+            step: The length of a step, of which the noise counts an integer.
+
+        Returns:
+            The name and the scale.
+        """
+
     @property
     @abstractmethod
     def spread(self) -> int:
@@ -435,8 +446,8 @@ class DiscreteLaplace(DiscreteNoise):
             t -= 1
         return t
 
-    def __str__(self) -> str:
-        return f"two-sided geometric noise of scale {float(self.scale):.6g}"
+    def describe(self, step: Fraction) -> str:
+        return f"two-sided geometric noise of scale {float(self.scale * step):.6g}"
 
 
 @dataclass(frozen=True)
@@ -501,8 +512,8 @@ class DiscreteGaussian(DiscreteNoise):
             covered += low if t == 0 else 2 * low
         return t
 
-    def __str__(self) -> str:
-        return f"discrete Gaussian noise of standard deviation {self.standard_deviation:.6g}"
+    def describe(self, step: Fraction) -> str:
+        return f"discrete Gaussian noise of standard deviation {self.standard_deviation * float(step):.6g}"
 
 
 def as_confidence(value: object) -> Fraction:

@@ -471,7 +471,7 @@ def _answer(question: Question, law: DiscreteNoise | None, terms: Terms, records
         error, width, mechanism, remark = 0.0, 0, "none", EXACT
     else:
         error, width, remark = law.standard_deviation, law.half_width(terms.level), UNBIASED
-        mechanism = f"{law} on each answer, in steps of {exact_text(question.step)}"
+        mechanism = f"{law.describe(question.step)} on each answer, in steps of {exact_text(question.step)}"
     description = terms.describe(question.what, mechanism, (remark,), step=question.step, noisy=law is not None)
     errors = scale_numbers(np.full(len(answers), error), question.step)
 

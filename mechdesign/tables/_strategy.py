@@ -293,7 +293,7 @@ class Strategy:
             errors = self.standard_errors(**asked)
             widths = half_widths(law, errors, len(self.rows), terms.level)
             mechanism = (
-                f"{self.kind} strategy of {len(self.rows)} queries, {law} on each in steps of "
+                f"{self.kind} strategy of {len(self.rows)} queries, {law.describe(self.unit)} on each in steps of "
                 f"2^{1 - self.unit.denominator.bit_length()}, decoded by least squares"
             )
         remarks = self._remarks(law, terms.budget)

@@ -157,6 +157,17 @@ def test_the_page_of_a_release_from_a_table() -> None:
         assert [float(each.replace(",", "")) for each in row[3].split(" to ")] == pytest.approx([low, high], rel=1e-3)
 
 
+def test_the_scale_of_noise_is_in_the_unit_of_the_answers() -> None:
+    attribute = md.tables.Domain({"age": range(32)}), md.tables.Domain({"height": [0, 0.5, 1.5]})
+    ages, heights = (md.tables.Policy.full(each) for each in attribute)
+    for release, says in (
+        (md.tables.all_ranges(32).release([1, 2], ages, epsilon="0.1", rng=1), "noise of scale 20 on each in steps of"),
+        (md.tables.Sum().release([0.5, 1.5], heights, epsilon=1, rng=1), "noise of scale 1.5 on each answer, in steps"),
+        (md.tables.Sum().release([0.5, 1.5], heights, rho="1/2", rng=1), "of standard deviation 1.5 on each answer"),
+    ):
+        assert says in text_of(_table_page.html(Published(release, ""))), says
+
+
 def test_the_page_of_leakage_says_what_the_adversary_knows() -> None:
     backward = md.leakage.LossFunction([[0.8, 0.2], [0.0, 0.0]])
     budgets = np.array([0.1, 0.2])

@@ -246,8 +246,11 @@ class KMeans(Query[ClusteringRelease]):
         width = np.tile([widths[0], *[per_sum[0]] * len(names)], self.k)
         quantities = ["size", *(f"sum of {name} - {middle}" for name, middle in zip(names, middles, strict=True))]
         named = [
-            f"{law} on each {what} of each iteration"
-            for law, what in zip(noise, ("size", f"sum, in steps of {exact_text(box.unit)},"), strict=True)
+            f"{law.describe(step)} on each {what} of each iteration"
+            for law, what, step in (
+                (noise[0], "size", Fraction(1)),
+                (noise[1], f"sum, in steps of {exact_text(box.unit)},", box.unit),
+            )
             if law is not None
         ]
         remark = (

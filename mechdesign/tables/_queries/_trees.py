@@ -388,7 +388,7 @@ class RangeNoise:
 
     def __str__(self) -> str:
         parts = [
-            f"{law} on each {what}"
+            f"{law.describe(Fraction(1))} on each {what}"
             for law, what in ((self.node_law, "cumulative count"), (self.tree_law, "node"))
             if law is not None
         ]
