@@ -70,17 +70,17 @@ def pairs(bounds: Any) -> Floats:
     [[0.0, 0.5, 1.0], [0.5, 0.0, 0.5], [1.0, 0.5, 0.0]]
     """
     if isinstance(bounds, Requirement):
-        found = _required({"bounds": bounds})
+        found = _take_least({"bounds": bounds})
     elif isinstance(bounds, list | tuple) and any(isinstance(each, Requirement) for each in bounds):
-        found = _required({f"bounds[{index}]": each for index, each in enumerate(bounds)})
+        found = _take_least({f"bounds[{index}]": each for index, each in enumerate(bounds)})
     elif (channel := _channel_of(bounds)) is not None:
-        found = _tight(channel)
+        found = _measure(channel)
     else:
-        found = _given(bounds)
+        found = _read_matrix(bounds)
     return read_only(close(found))
 
 
-def _given(values: Any) -> Floats:
+def _read_matrix(values: Any) -> Floats:
     """Return the bounds of a matrix that a user gives; raise `InputError` for what is no matrix of bounds."""
     for name, what, remedy in _NOT_BOUNDS:
         if hasattr(type(values), name):
@@ -92,7 +92,7 @@ def _given(values: Any) -> Floats:
     return as_bounds(given, "bounds")
 
 
-def _required(requirements: Mapping[str, Any]) -> Floats:
+def _take_least(requirements: Mapping[str, Any]) -> Floats:
     """Return the least bound of each pair that requirements state, by their paths; other pairs have none."""
     least: Floats | None = None
     for path, each in requirements.items():
@@ -140,7 +140,7 @@ def _channel_of(value: Any) -> Channel | None:
     return found if isinstance(found, Channel) else None
 
 
-def _tight(channel: Channel) -> Floats:
+def _measure(channel: Channel) -> Floats:
     """Return the largest ln p(o|s)/p(o|t) over the observables o of each pair, rounded up."""
     numerators = channel.numerators
     found = np.zeros((len(numerators), len(numerators)))

@@ -62,7 +62,7 @@ class Contents:
         """Return whether all entries of earlier contents and their series remain."""
         was, now = known.series, self.series
         kept = was is None or (now is not None and now.promise == was.promise and len(now.plans) >= len(was.plans))
-        # A series without entries may have been given anew.
+        # A series without entries may be replaced.
         anew = now is not None and not known.steps
         return (kept or anew) and self.entries[: len(known.entries)] == known.entries
 
@@ -89,7 +89,7 @@ class Contents:
         turn = self.turn_of(step)
         if turn is None:
             return Fraction(0)
-        # Other parts of the division do not raise ε_t above the budget.
+        # Other parts of the division are other people, and have the whole budget too.
         same = [entry for entry in self.steps.get(step, []) if not are_apart(entry.part, part)]
         return max(self.series.plan.budget(turn) - cost(same, epsilon_of), Fraction(0))
 
@@ -104,7 +104,7 @@ class Contents:
         now = steps.get(step, [])
         same = [entry for entry in now if not are_apart(entry.part, part)]
         epsilon, rho = self.left
-        # The largest budget for this part that leaves ε_t unchanged.
+        # This part may spend so much without raising the cost of the step.
         free = cost(now, epsilon_of) - cost(same, epsilon_of)
         more = series.largest(lambda more: series.leakages({**spent, place: cost(now, epsilon_of) + more}), Fraction(0))
         bounds = [free + more, self.planned(step, part)]

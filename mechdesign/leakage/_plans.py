@@ -40,7 +40,7 @@ def make_plan(contents: Contents, series: Series, asked: object, when: str) -> P
 
 
 def _equal_budget(contents: Contents, series: Series, count: int) -> Fraction:
-    """Return the largest equal budget of so many more time steps, next to each other after the last one."""
+    """Return the largest budget for each of `count` further time steps, which follow the last one without gaps."""
     spent, (epsilon, rho) = contents.spent, contents.left
     now = max((Fraction(each) for each in series.leakages(spent).values()), default=Fraction(0))
     left = max(series.alpha - now, Fraction(0))
@@ -50,12 +50,12 @@ def _equal_budget(contents: Contents, series: Series, count: int) -> Fraction:
     caps = [] if epsilon is None else [epsilon / count]
     caps += [] if rho is None else [epsilon_within(rho / count)]
     found = min([found, *caps])
-    # Without entries, α/T tells nothing about the data.
+    # Without entries, α/T depends on no data, and need not be rounded.
     return max(series.publishable(found), Fraction(0) if spent else min(left / count, found))
 
 
 def _require_leakages(contents: Contents, series: Series, budgets: Sequence[Fraction]) -> None:
-    """Raise `LeakageExceededError` if the planned steps, next to each other, leak more than α."""
+    """Raise `LeakageExceededError` if the planned steps leak more than α when they follow without gaps."""
     ahead = _ahead(contents.spent, budgets)
     found = series.leakages({**contents.spent, **ahead})
     worst = max(found, key=lambda place: found[place])
@@ -68,7 +68,7 @@ def _require_leakages(contents: Contents, series: Series, budgets: Sequence[Frac
 
 
 def _ahead(spent: Mapping[int, Fraction], budgets: Sequence[Fraction]) -> dict[int, Fraction]:
-    """Return the budgets by place, next to each other after the last place that has an entry."""
+    """Return the budgets by place, without gaps after the last place that has an entry."""
     return dict(enumerate(budgets, start=max(spent, default=-1) + 1))
 
 
@@ -163,8 +163,8 @@ def assumptions(series: Series) -> tuple[str, ...]:
     unknown = [name for name, losses in sides.items() if not any(losses)]
     return (
         "The limit α assumes that a person has one row at each step, and that the chain holds for each person and at "
-        "every step. Groups of people that move in "
-        "different ways can leak more than a chain counted over all of them says.",
+        "every step. Groups of people that move in different ways can leak more than a chain counted over all of them "
+        "says.",
         *([_CANDIDATES] if several else []),
         *(_UNKNOWN.format(side=name) for name in unknown),
         *([_OWN] if series.history == "own" else []),
@@ -175,11 +175,11 @@ _CANDIDATES = (
     "The candidates bound an adversary who knows which of them is true, not one who is unsure: mixtures can leak more."
 )
 _UNKNOWN = (
-    "The limit α assumes that the adversary does not know the {side} correlation. Who knows the other one and how many "
-    "people have each value knows it too, and the bound is then too small."
+    "The limit α assumes that the adversary does not know the {side} correlation. An adversary who knows the other one "
+    "and how many people have each value can compute it; the bound is then too small."
 )
 _OWN = "ε was chosen from these people's own data; the limit α does not cover what ε tells about them."
 _DIVISION = (
-    "Groups of a division are public, tell nothing about the values, and nobody changes the group within a step; a "
+    "Groups of a division are public and tell nothing about the values. Nobody changes the group within a step; a "
     "correction for somebody who did is charged under another division."
 )
