@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse.csgraph import csgraph_from_masked, shortest_path
 
 from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.base._check import require_kind
 from mechdesign.certify import _privacy as privacy
 from mechdesign.certify._dithering import EUCLIDEAN
 from mechdesign.measures import attack
@@ -109,14 +110,18 @@ def baselines(problem: Problem) -> tuple[Baseline, ...]:
     Returns:
         The mechanisms that exist for this problem.
 
+    Raises:
+        InputError: The argument is no problem.
+
     >>> import mechdesign as md
     >>> distance = md.distances.hamming(2)
     >>> problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)])
     >>> [(each.name, round(each.cost, 3), each.rate) for each in baselines(problem)][:2]
     [('tuned exponential mechanism', 0.269, 1.0), ('tuned exponential mechanism, remapped', 0.269, 1.0)]
     """
+    require_kind(problem, Problem, "problem", "a Problem, such as design.problem")
     error = attack_measure(problem).matrix
-    return tuple(_measure(name, problem, numerators, error, rate) for name, numerators, rate in _channels(problem))
+    return tuple(_measure(name, problem, numerators, error, factor) for name, numerators, factor in _channels(problem))
 
 
 def _continuous_rate(problem: Problem) -> float | None:
@@ -177,10 +182,10 @@ def _channels(problem: Problem) -> Iterator[tuple[str, Integers, float | None]]:
             else:
                 yield from _with_remap(ON_COORDINATES, masses, problem, plain=ON_COORDINATES)
         itself = sites is places if places is not None else _answers_are_secrets(problem)
-        tuned, rate_of_tuned = tuned_exponential(bound)
+        tuned, factor = tuned_exponential(bound)
         masses = _whole(tuned, np.isfinite(bound))
         same = itself and masses.shape == problem.cost.shape
-        yield from _with_remap(TUNED, masses, problem, TUNED if same else "", rate_of_tuned)
+        yield from _with_remap(TUNED, masses, problem, TUNED if same else "", factor)
     of_all = np.isfinite(problem.cost).all(axis=0)
     if of_all.any():
         costs = problem.prior @ np.where(of_all, problem.cost, 0.0)
@@ -192,15 +197,15 @@ def _channels(problem: Problem) -> Iterator[tuple[str, Integers, float | None]]:
 
 
 def _with_remap(
-    name: str, masses: Integers, problem: Problem, plain: str, rate: float | None = None
+    name: str, masses: Integers, problem: Problem, plain: str, factor: float | None = None
 ) -> Iterator[tuple[str, Integers, float | None]]:
     """Yield a channel under the name `plain` if this is not empty, and the channel with the outputs of `_remap`."""
     if plain and _is_permitted(problem, masses):
-        yield plain, masses, rate
+        yield plain, masses, factor
     if problem.objective == "expected":
         remapped = _remap(problem, masses)
         if _is_permitted(problem, remapped):
-            yield f"{name}, remapped", remapped, rate
+            yield f"{name}, remapped", remapped, factor
 
 
 def tuned_exponential(bound: Floats) -> tuple[Floats, float]:
@@ -265,7 +270,7 @@ def _whole(masses: Floats, filled: Flags) -> Integers:
     return numerators
 
 
-def _measure(name: str, problem: Problem, numerators: Integers, error: Floats, tuned: float | None) -> Baseline:
+def _measure(name: str, problem: Problem, numerators: Integers, error: Floats, factor: float | None) -> Baseline:
     channel = Channel(numerators)
     matrix = channel.matrix
     costs = (matrix * np.where(matrix > 0, problem.cost, 0.0)).sum(axis=1)
@@ -275,7 +280,7 @@ def _measure(name: str, problem: Problem, numerators: Integers, error: Floats, t
     # Noise on the coordinates is not dithered: its ε is that of the noise.
     rate = _continuous_rate(problem) if name.startswith(ON_COORDINATES) else None
     tight = tight_epsilons(problem, numerators) if rate is None else (rate,) * len(bounds(problem))
-    return Baseline(name, channel, cost, float(erred), tight, note, tuned)
+    return Baseline(name, channel, cost, float(erred), tight, note, factor)
 
 
 def _is_permitted(problem: Problem, numerators: Integers) -> bool:

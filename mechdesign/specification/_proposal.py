@@ -18,6 +18,7 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.data.table import Layout
 from mechdesign.data.trajectories import median_interval, seconds_text, to_grid
 from mechdesign.model._domain import BoundingBox, Domain, Grid
+from mechdesign.model._words import format_bound
 from mechdesign.specification._recognise import LAYOUT, Found
 
 # Share of the points near the densest place that lie beyond each side of the box.
@@ -184,7 +185,7 @@ def _data(found: Found, folder: Path | None) -> Iterator[str]:
 def _requirements(proposal: Proposal, anchors: bool) -> list[str]:
     """Return the tables of the cost, the requirement and the solver."""
     cells = _grid_of(proposal.domain)
-    width = max(cells.width / cells.columns, cells.height / cells.rows)
+    width = format_bound(max(cells.width / cells.columns, cells.height / cells.rows), up=True, digits=3)
     among, kind = "any two places this far apart", ['kind = "continuous"']
     if not anchors:
         among, kind = "neighbouring cells", ['kind = "metric"', 'distance = "euclidean"']
@@ -194,9 +195,9 @@ def _requirements(proposal: Proposal, anchors: bool) -> list[str]:
         "[cost]",
         'distance = "euclidean"',
         "",
-        f"# Proposed: ε = ln {_ODDS_FACTOR} / {width:.3g} km, the longer side of a cell, rounded down to two digits.",
+        f"# Proposed: ε = ln {_ODDS_FACTOR} / {width} km, the longer side of a cell, rounded down to two digits.",
         f"# An answer changes the odds between {among} by a factor of at most",
-        f"# exp({width:.3g} ε), {_ODDS_FACTOR} as proposed. A smaller ε protects more, and costs more.",
+        f"# exp({width} ε), {_ODDS_FACTOR} as proposed. A smaller ε protects more, and costs more.",
         "# With cells, places on both sides of a border are apart; --anchors protects all coordinates.",
         "[[privacy]]",
         *kind,

@@ -1,9 +1,9 @@
 """Least-cost channels that answer one count.
 
 The randomised answer is a channel, and the policy's guarantee is a set of linear inequalities on its entries.
-`mechdesign.design` finds the channel of least expected cost and proves the guarantee and the optimality. For costs that
-never decrease with the error, the geometric mechanism with a Bayes-optimal remap is also optimal. This optimality is a
-theorem of Ghosh, Roughgarden and Sundararajan (2009).
+`mechdesign.design` finds the channel of least expected cost and proves the guarantee and the optimality. If the
+sensitivity is 1 and the cost never decreases with the error, the geometric mechanism with a Bayes-optimal remap is also
+optimal. This optimality is a theorem of Ghosh, Roughgarden and Sundararajan (2009).
 """
 
 from __future__ import annotations

@@ -289,7 +289,9 @@ which changes from one value of age to the next or the previous one.
         """Return the policy-specific global sensitivity of a query.
 
         Args:
-            query: the query, given as a name, weights or a function.
+            query: "histogram", "cumulative", "sum", "kmeans-sum" or "kmeans-size"; or an array (|T|,) or (q, |T|) of
+                what a record with each value adds to the answers; or a function that answers for a database, an int64
+                array of the positions of its records' values.
             norm: 1 for the ℓ1 norm, 2 for the ℓ2 norm.
             **options: `attribute` of a sum, `partition` of a histogram, `clusters` and `origins` of k-means, or the
                 number of `records` for a function.

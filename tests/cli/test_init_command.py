@@ -84,6 +84,10 @@ def test_epsilon_is_ln_4_over_the_width_of_a_cell_and_not_more(data: str) -> Non
         grid = problem.secrets.cells
         width = max(grid.width / grid.columns, grid.height / grid.rows)
         assert 0.9 * math.log(4) < problem.requirements[0].epsilon * width <= math.log(4)
+        # The comment states no smaller factor of the odds than what is kept.
+        stated = re.search(r"exp\((\S+) ε\)", Path("made.toml").read_text())
+        assert stated is not None
+        assert width <= float(stated[1]) <= 1.01 * width
 
 
 def test_the_floor_that_is_shown_can_be_added(data: str) -> None:

@@ -386,6 +386,7 @@ def of_another_type() -> Iterator[Mistake]:
             md.tables.marginals,
         ),
         "policy": (lambda wrong: sensitivity(wrong, "histogram"),),
+        "problem": (md.measures.baselines,),
         "text": (md.specification.parse, md.sweep.parse),
         "graph": (md.distances.shortest_path,),
         "channel": (lambda wrong: md.traces.adversarial_privacy(wrong, [0.5, 0.5]),),
