@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,13 +104,15 @@ def _pictures(found: Audit, pairs: Sequence[PairLoss], stated: object) -> Iterat
         said = f"Lines join the {len(pairs)} pairs of secrets that need the largest ε, whose labels are shown."
         if math.isinf(found.epsilon) and math.isfinite(pairs[0].epsilon):
             said += " The darkest colour also stands for secrets whose rows differ from those of others at distance 0."
-        needed = members_table("Secret", found.secrets, {"Largest ε of its pairs": found.exposure}, _write_bound)
+        needed = members_table(
+            "Secret", found.secrets, {"Largest ε of its pairs": found.exposure}, partial(format_bound, up=True)
+        )
         yield Picture("pairs", "The worst pairs on the map", said, pairs_figure(found, pairs, stated), needed)
     measured = measure_distances(found)
     if measured.name and len(np.unique(found.bound.weights)) > 1:
         losses = [each for each in found.epsilon_by_distance() if each.pairs]
         heads = (f"distance{maps.in_unit(measured.unit)}", "ordered pairs", "least ε in nats, rounded up")
-        rows = [(short(each.radius, 6), str(each.pairs), _write_bound(each.epsilon)) for each in losses]
+        rows = [(short(each.radius, 6), str(each.pairs), format_bound(each.epsilon, up=True)) for each in losses]
         made = drawn(None, _HEIGHT, _draw_epsilons, {"": losses}, measured.unit)
         said = "Each ε is for all pairs up to a distance; it is not per unit of distance."
         yield Picture("by-distance", "Least ε by distance", said, made, Table(rows, heads))
@@ -119,11 +122,11 @@ def _facts(found: Audit, optimum: bool) -> Iterator[Row]:
     n, m = found.matrix.shape
     yield "Channel", f"{n} secrets × {m} observables"
     yield "Bounded pairs of secrets", f"{len(found.bound)}, in both directions"
-    yield "Tight ε per unit of distance, rounded up", _write_bound(found.epsilon)
+    yield "Tight ε per unit of distance, rounded up", format_bound(found.epsilon, up=True)
     if found.cost is not None:
-        yield f"Cost ({found.objective}), rounded up", _write_bound(found.cost)
+        yield f"Cost ({found.objective}), rounded up", format_bound(found.cost, up=True)
     if optimum and found.optimum is not None and found.cost is not None:
-        yield "Lower bound of the cost of all channels with the tight ε", _write_bound(found.optimum, up=False)
+        yield "Lower bound of the cost of all channels with the tight ε", format_bound(found.optimum, up=False)
         excess = found.cost / found.optimum - 1 if found.optimum > 0 else math.inf
         yield "Cost above this bound", f"{short(100 * excess)}%" if math.isfinite(excess) else "–"
 
@@ -134,10 +137,6 @@ def _attacks(found: Audit) -> Iterator[Row]:
     measured = recognise_measure(found.error, found.secrets, found.secrets)
     for name in names:
         yield name.replace("_", "-"), _ATTACKS[name], measured.with_unit(short(errors[name], 4))
-
-
-def _write_bound(value: float, *, up: bool = True) -> str:
-    return format_bound(value, up=up, digits=7)
 
 
 def epsilon_by_distance(

@@ -27,7 +27,19 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._graph_nodes import check_graph
 from mechdesign.model._words import short
 from mechdesign.report import _maps as maps
-from mechdesign.report._style import ACCENT, INK, MUTED, SERIES, WIDTH, drawn, finish, is_ours, new_figure, report_style
+from mechdesign.report._style import (
+    ACCENT,
+    INK,
+    MUTED,
+    SERIES,
+    WIDTH,
+    drawn,
+    finish,
+    is_ours,
+    new_figure,
+    report_style,
+    save_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -210,7 +222,7 @@ def overview_figure(domain: Domain, found: Overview) -> Figure:
     return figure
 
 
-def write_overview(folder: Path, domain: Domain, found: Overview, facts: dict[str, Any], drawn: Figure | None) -> None:
+def write_overview(folder: Path, domain: Domain, found: Overview, facts: dict[str, Any], figure: Figure | None) -> None:
     """Write the facts, the edges of the repaired graph and the figure, if any, into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     graph = found.graph
@@ -220,8 +232,6 @@ def write_overview(folder: Path, domain: Domain, found: Overview, facts: dict[st
     for i, j in sorted(sorted(edge) for edge in graph.edges):
         rows.append([domain.labels[i], domain.labels[j], "no" if found.graph.has_edge(i, j) else "yes"])
     write_file(folder / EDGES, [csv_text(rows).encode()])
-    if drawn is not None:
-        from mechdesign.report._style import save_figure
-
-        save_figure(drawn, folder / PICTURE)
+    if figure is not None:
+        save_figure(figure, folder / PICTURE)
     write_file(folder / FACTS, [json.dumps(facts, indent=2).encode()])

@@ -35,7 +35,7 @@ class Strong(str):
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph, a warning, or a list of sentences."""
+    """Sentences as a paragraph, or as a list."""
 
     sentences: Sequence[str]
     form: str = "paragraph"

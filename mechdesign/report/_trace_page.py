@@ -22,7 +22,6 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._words import clip, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._leakage_page import draw_series
-from mechdesign.report._maps import in_unit, is_map
 from mechdesign.report._page import Picture, Prose, Section, Table, first_rows, page
 from mechdesign.report._style import ACCENT, MUTED, RULE, SERIES, drawn, figure_bytes, report_style
 from mechdesign.report._verdicts import judge_trace, limit_trace, write_odds
@@ -100,7 +99,7 @@ def _pictures(found: ReleasedTrace) -> Iterator[Picture]:
     if _can_draw(found):
         if found.outputs is not None:
             said = "The released state of each step."
-            if is_map(found.domain):
+            if maps.is_map(found.domain):
                 said = "The released state of each step, spread within its place so that steps do not hide one another."
             released = [found.domain.labels[state] for state in found.outputs.tolist()]
         else:
@@ -118,7 +117,7 @@ def _pictures(found: ReleasedTrace) -> Iterator[Picture]:
     names = {"posteriors": "from the outputs so far", "smoothed": "from the whole trace"}
     errors = {name: found.beliefs.expected_error(found.lengths, kind) for kind, name in names.items()}
     said = "The mean distance of the best guess, given the transitions and the outputs."
-    yield _over_time("errors", "Expected error", said, in_unit(found.domain.unit), errors)
+    yield _over_time("errors", "Expected error", said, maps.in_unit(found.domain.unit), errors)
 
 
 def _over_time(name: str, title: str, said: str, unit: str, series: Mapping[str, Sequence[float] | Floats]) -> Picture:
@@ -161,7 +160,7 @@ def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None, a
 
 
 def _height_of(domain: Domain) -> float:
-    return maps.height_of_figure(domain) if is_map(domain) else 3.0
+    return maps.height_of_figure(domain) if maps.is_map(domain) else 3.0
 
 
 def draw_trace(
@@ -171,7 +170,7 @@ def draw_trace(
 
     Repeated states are offset by small, reproducible distances, so that steps do not hide one another.
     """
-    if not is_map(domain):
+    if not maps.is_map(domain):
         assert states is not None
         _draw_states(axes, domain, states, truth)
         return
@@ -241,7 +240,7 @@ def _draw_states(axes: Axes, domain: Domain, released: Integers, truth: Integers
 
 def _can_draw(found: ReleasedTrace) -> bool:
     """Return whether a released trace can be drawn: its outputs are states, or its places are on a map."""
-    return found.outputs is not None or is_map(found.domain)
+    return found.outputs is not None or maps.is_map(found.domain)
 
 
 def _trace_figure(found: ReleasedTrace, truth: Integers | None = None) -> Figure:
