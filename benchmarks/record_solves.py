@@ -1,8 +1,8 @@
 """Record the results of 60 designs, 10 runs of column generation and 2 stopped runs, and compare two records.
 
-    python record_solves.py record FILE.json [--only TEXT ...] [--jobs 2]
-    python record_solves.py compare BEFORE.json AFTER.json [--loose] [--verbose]
-    python record_solves.py list
+    python benchmarks/record_solves.py record FILE.json [--only TEXT ...] [--jobs 2]
+    python benchmarks/record_solves.py compare BEFORE.json AFTER.json [--loose] [--verbose]
+    python benchmarks/record_solves.py list
 
 `record` uses `mechdesign.design`, and for the ten runs of column generation also the block back end, `block_back_end`.
 Each case runs in a separate process, with one BLAS thread and one solver thread. `compare` without `--loose` requires
@@ -31,9 +31,6 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
-from mechdesign.solve._solve import block_back_end
 
 # These variables are set before NumPy is imported, here and in the processes of the cases, so that sums have one order.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -398,6 +395,8 @@ def _block_program(make: Callable[[], Any]) -> Any:
     """Return the block program of a problem without ties, zero distances or infinite costs."""
     import numpy as np
 
+    from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
+
     cost, exponents, floors, worst = make()
     np.fill_diagonal(exponents, np.inf)
     blocks = tuple(FloorBlock(minimum, error) for minimum, error in floors)
@@ -414,6 +413,7 @@ def _generated(
     import numpy as np
 
     from mechdesign import solve as solvers
+    from mechdesign.solve._solve import block_back_end
 
     program, trace = _block_program(make), Trace(stop_at)
     extra: dict[str, Any] = {"memory": ALLOWED}

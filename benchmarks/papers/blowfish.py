@@ -118,7 +118,7 @@ def judge_attribute(rows: Rows) -> Verdict:
     found = (
         f"the factor is ten in {held} of {len(small)} cases outside the check-ins. Factors are "
         f"{min(gains[PRIVATE]):.2f} to {max(gains[PRIVATE]):.2f} with the sensitivity that holds, and "
-        f"{min(gains[LEMMA]):.2f} to {max(gains[LEMMA]):.2f} by Lemma 6.1, which is not private."
+        f"{min(gains[LEMMA]):.2f} to {max(gains[LEMMA]):.2f} by Lemma 6.1."
     )
     return Verdict(held, len(small), found)
 

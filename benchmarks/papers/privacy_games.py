@@ -115,8 +115,11 @@ def judge_informed_adversaries(rows: Rows) -> Verdict:
         better = sum(one >= other * (1 - SAME) for one, other in pairs)
         held, cases = held + better, cases + len(pairs)
         ratio = float(np.median([one / other for one, other in pairs if other > 0]))
-        parts.append(f"{100 * share:.0f} % in {better} of {len(pairs)} cases (median ratio {ratio:.2f})")
-    found = f"the error is at least as large under the differential mechanism, by doubt removed: {', '.join(parts)}."
+        parts.append(f"{100 * share:.0f} % in {better} of {len(pairs)} cases ({ratio:.2f})")
+    found = (
+        "the error is at least as large under the differential mechanism, by doubt removed (median ratios): "
+        f"{', '.join(parts)}."
+    )
     return Verdict(held, cases, found)
 
 

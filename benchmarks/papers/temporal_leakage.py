@@ -399,11 +399,12 @@ def judge_pairs(rows: Rows) -> Verdict:
     found = []
     for chain in _values(rows, "chain"):
         own = _where(ends, chain=chain)
-        each = ", ".join(f"{row['present'] / row['epsilon']:.1f} (ε = {row['epsilon']:g})" for row in own)
+        each = ", ".join(f"{row['present'] / row['epsilon']:.1f}" for row in own)
         found.append(f"- {chain} (stays with {own[0]['stays']:.2f}): {each}")
     text = (
         f"one bound for all pairs is {min(factors):.0f} to {max(factors):.0f} times as large after {last} reports. In "
-        "units of ε, the bound per km is then:\n\n" + "\n".join(found)
+        f"units of ε, the bound per km is then, for ε = {', '.join(f'{each:g}' for each in _values(rows, 'epsilon'))}:"
+        "\n\n" + "\n".join(found)
     )
     return Verdict(sum(row["present"] < last * row["epsilon"] for row in ends), len(ends), text)
 

@@ -26,6 +26,25 @@ def test_leakages_are_bounds_that_need_not_be_reached():
     assert md.leakage.backward([0.5] * 6, correlation)[-1] == pytest.approx(2.2695, abs=1e-4)
 
 
+def test_flows_of_a_mixed_population_say_too_little():
+    """Half of the people never change between two values, and half draw them anew at each of six releases."""
+    factor, stay, draw = math.exp(0.3), np.eye(2), np.full((2, 2), 0.5)
+    moves = np.block([[stay, 0 * stay], [0 * stay, draw]])
+    worst = 0.0
+    # An output is e^0.3 times as likely under one of the values.
+    for outputs in itertools.product(([1.0, factor] * 2, [factor, 1.0] * 2), repeat=6):
+        before = [np.full(4, 0.25) * outputs[0]]
+        after = [np.ones(4)]
+        for now, later in zip(outputs[1:], reversed(outputs[1:]), strict=True):
+            before.append((before[-1] @ moves) * now)
+            after.append(moves @ (after[-1] * later))
+        told = (np.array(before) * np.array(after[::-1])).reshape(6, 2, 2).sum(axis=1)
+        worst = max(worst, float(np.abs(np.log(told[:, 0] / told[:, 1])).max()))
+    assert worst == pytest.approx(1.03, abs=5e-3)
+    counted = (stay + draw) / 2
+    assert md.leakage.temporal([0.3] * 6, counted, counted).max() == pytest.approx(0.78, abs=5e-3)
+
+
 def test_the_geometric_mechanism_is_optimal_where_costs_never_fall_with_the_distance():
     apart = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
     for costs, reached in ((apart, True), (apart**2, True), (apart % 2, False)):
