@@ -233,7 +233,7 @@ def points(spec: Sweep | str | os.PathLike[str]) -> tuple[Point, ...]:
     points share are read once. Infeasibility is a result, which the design of the point finds.
 
     Args:
-        spec: A specification with a ``[sweep]`` table: the path of a file, or the result of `read` or `parse`.
+        spec: A specification with a ``[sweep]`` table: the path of a file, or the result of `parse`.
 
     Returns:
         The points.

@@ -102,7 +102,7 @@ def run(
     number. Any number of calls may share a folder: each point is made by one of them.
 
     Args:
-        spec: A specification with a ``[sweep]`` table: the path of a file, or the result of `read` or `parse`.
+        spec: A specification with a ``[sweep]`` table: the path of a file, or the result of `parse`.
         folder: Folder of the results, created if missing.
         jobs: Number of processes of this machine, by default the number of processors available to this process; 1
             means this process.

@@ -229,8 +229,8 @@ def part_of(ledger: Ledger, policy: Policy, division: str, *, part: str, parts: 
         policy: the policy of all these releases; a release under another policy is refused.
         division: the name of the division of the people into groups, such as "clinics".
         part: the name of the group, such as "north".
-        parts: the group of each value, shape (|T|,), if the value of a record determines the group; see
-            `parallel_composition`.
+        parts: the group of each value, shape (|T|,), if the value of a record determines the group. No edge of the
+            policy may join two groups, so the group of a record is not protected.
 
     Returns:
         The ledger for this group.

@@ -51,7 +51,7 @@ class Workload(LinearQueries, Query[Release]):
     """Linear queries on a histogram of `size` values, which the strategy with the least expected error answers.
 
     Under publicly known counts, which strategies do not support, each query gets independent noise. The functions
-    `identity`, `prefixes`, `all_ranges` and `marginals` build workloads; `MatrixQueries` takes a matrix.
+    `all_ranges` and `marginals` build workloads; `MatrixQueries` takes a matrix.
 
     Attributes:
         size: the number |T| of values.
@@ -60,10 +60,10 @@ class Workload(LinearQueries, Query[Release]):
         tolerance: the relative gap at which the search for the best Gaussian strategy stops.
 
     >>> policy = Policy.threshold(Domain({"age": range(8)}), 1)
-    >>> prefixes(8).sensitivity(policy).value, prefixes(8).plan(policy, rho="0.5").queries
-    (1, 8)
-    >>> prefixes(8).release([1, 4, 4], policy, rho="0.5", rng=1).answers.shape
-    (8,)
+    >>> all_ranges(8).sensitivity(policy).value, all_ranges(8).plan(policy, rho="0.5").queries
+    (8, 36)
+    >>> all_ranges(8).release([1, 4, 4], policy, rho="0.5", rng=1).answers.shape
+    (36,)
     """
 
     kind: str = "auto"

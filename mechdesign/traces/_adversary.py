@@ -78,10 +78,12 @@ class Beliefs:
 
     @in_own_arithmetic
     def expected_error(self, distance: ArrayLike, which: str = "posteriors") -> Floats:
-        """Return the least expected error of an estimate at each time; see the function `expected_error`.
+        """Return the least expected error min_ŝ Σ_s b(s) a(ŝ, s) of an estimate ŝ at each time, for its belief b.
+
+        This is Equation 19 of Privacy Games (Shokri 2015).
 
         Args:
-            distance: The error of each estimate for each state, shape (k, n).
+            distance: The error a(ŝ, s) of each estimate for each state, in any unit, shape (k, n).
             which: The beliefs: "priors", "posteriors" or "smoothed".
 
         Returns:
@@ -159,9 +161,7 @@ class Adversary:
 
 
 def expected_error(beliefs: ArrayLike, distance: ArrayLike) -> tuple[Floats, Integers]:
-    """Return the least expected error min_ŝ Σ_s b(s) a(ŝ, s) for each belief b, and the estimate ŝ that attains it.
-
-    This is Equation 19 of Privacy Games (Shokri 2015).
+    """Return `Beliefs.expected_error` for each belief, and the first estimate that attains it.
 
     Args:
         beliefs: The beliefs b, shape (T, n).

@@ -62,8 +62,8 @@ class Trace:
             these data.
         initial: The distribution of the state at the first time, before any release, (n,). The public channels and
             costs depend on this distribution, too.
-        mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name that a
-            specification knows. The name "lp" is the channel of least expected cost, designed anew
+        mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP; "exponential", "geometric" or
+            "randomised-response", which release states only; or "lp", the channel of least expected cost, designed anew
             for the belief at each time. A function (epsilon, domain, graph, hull) that returns a
             `mechdesign.mechanisms.Mechanism` builds a mechanism of one's own. It is called for each policy graph,
             whose nodes are the possible states. Its channel must keep the graph in exact arithmetic. Only this is
