@@ -36,7 +36,7 @@ import mechdesign as md
 import record_solves
 from harness import DATA, options, origin, write
 from mechdesign.graphs._exposure import protected_pairs
-from mechdesign.leakage._recursion import guarantees
+from mechdesign.leakage._recursion import windows
 from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 RELATIVE = 1e-12
@@ -52,12 +52,11 @@ QUICK = 5
 def leak(budgets: Any, backward: Any, forward: Any, alpha: float) -> dict[str, Any]:
     """Return leakages, suprema, values of the loss function and budgets that keep α."""
     both = [md.leakage.LossFunction(matrix, cache=False) for matrix in (backward, forward)]
-    joint = guarantees(budgets, 3, *both)
     return {
         "backward": md.leakage.backward(budgets, both[0]),
         "forward": md.leakage.forward(budgets, both[1]),
         "temporal": md.leakage.temporal(budgets, *both),
-        "windows": [joint.event, joint.window, joint.user],
+        "windows": [float(windows(budgets, width, *both).max()) for width in (1, 3, len(budgets))],
         "loss": [both[0](value) for value in (0.01, 0.1, 1.0, 10.0)],
         "supremum": [both[0].supremum(0.05), both[1].supremum(0.05), md.leakage.supremum(0.05, *both)],
         "constant": md.leakage.constant_budget(alpha, *both),

@@ -112,7 +112,7 @@ def best_budgets(
     The function minimises Σ C_t(ε_t) over all ε_t ≥ 0 with a temporal leakage of at most α, by dynamic programming on
     grids. The grids are refined around the best paths. Rounding states to the grid in one direction gives feasible
     budgets. Rounding them in the other direction gives a lower bound of the cost. The budgets are checked by the
-    recursions of `temporal` or `windows`, and cost at most as much as those of Algorithms 7 and 8.
+    recursions of `temporal` and `window`, and cost at most as much as those of Algorithms 7 and 8.
 
     Args:
         alpha: Largest leakage of each release, or window of releases, in nats.

@@ -296,60 +296,6 @@ def _windows(
     return [total(before[start], after[start + further], epsilon) for start, epsilon in spent]
 
 
-@dataclass(frozen=True)
-class Guarantees:
-    """The privacy guarantees of a sequence of releases (Table 2 of Cao et al. 2019), in nats.
-
-    Attributes:
-        event_independent: Event-level privacy if the data were independent over time.
-        event: Event-level privacy for correlated data.
-        window_independent: w-event privacy if the data were independent over time.
-        window: w-event privacy for correlated data.
-        user_independent: User-level privacy if the data were independent over time.
-        user: User-level privacy for correlated data.
-
-    >>> guarantees([0.1, 0.2, 0.3], 2).window
-    0.5
-    """
-
-    event_independent: float
-    event: float
-    window_independent: float
-    window: float
-    user_independent: float
-    user: float
-
-
-def guarantees(
-    epsilons: ArrayLike, width: int, backward: Correlation = None, forward: Correlation = None
-) -> Guarantees:
-    """Return the event-level, w-event and user-level privacy of a sequence of releases (Table 2).
-
-    Args:
-        epsilons: Budgets of the releases in nats, shape (T,).
-        width: Number w of successive releases in a window, from 1 to T.
-        backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
-        forward: Pr(next state | state now), in the same forms as `backward`.
-
-    Returns:
-        The guarantees, for independent and for correlated data.
-
-    >>> guarantees([0.1, 0.2, 0.3], 2, backward=[[1, 0], [0, 1]]).event
-    0.6
-    """
-    budgets = as_budgets(epsilons)
-    alone = windows(budgets, width)
-    spent = round_up(sum(map(as_decimal, budgets.tolist()), Fraction(0)))
-    return Guarantees(
-        event_independent=float(budgets.max()),
-        event=float(windows(budgets, 1, backward, forward).max()),
-        window_independent=float(alone.max()),
-        window=float(windows(budgets, width, backward, forward).max()),
-        user_independent=spent,
-        user=spent,
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class User:
     """A user, with the correlations that the adversary has and optional personal budgets.

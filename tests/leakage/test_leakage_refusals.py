@@ -15,9 +15,8 @@ from mechdesign import leakage
 from mechdesign import traces as tracing
 from mechdesign.graphs import _builders as builders
 from mechdesign.leakage import Candidates, LossFunction, OpenChain, Varying, cao2019, loss_by_programs
-from mechdesign.leakage import _recursion as recursion_module
 from mechdesign.leakage._best_budgets import best_budgets
-from mechdesign.leakage._recursion import User, guarantees
+from mechdesign.leakage._recursion import User, windows
 from mechdesign.model._markov import MarkovChain, VaryingChain
 
 MILD = [[0.8, 0.2], [0.2, 0.8]]
@@ -103,11 +102,11 @@ def budgets_of_least_cost() -> list[Row]:
 
 def series() -> list[Row]:
     wrong = ([], [0.1, -0.1], [math.nan], [math.inf], [[0.1]], "abc")
-    windows = ((-1, 2), (2, 1), (0, 4), (0.5, 2))
+    ends_of_windows = ((-1, 2), (2, 1), (0, 4), (0.5, 2))
     return [
         *each("budgets", wrong, lambda epsilons: leakage.temporal(epsilons, MILD), "epsilons"),
-        *each("window", windows, lambda ends: leakage.window(FOUR, *ends, MILD), "st"),
-        ("width", lambda: recursion_module.windows(FOUR, 5), "width"),
+        *each("window", ends_of_windows, lambda ends: leakage.window(FOUR, *ends, MILD), "st"),
+        ("width", lambda: windows(FOUR, 5), "width"),
         ("one too few", lambda: leakage.forward(FOUR, Varying([MILD, MILD])), "forward", "3 matrices for 4 releases"),
         ("for ever", lambda: leakage.supremum(0.1, Varying([MILD])), "backward", "changes with time"),
         ("no candidate", lambda: Candidates([]), "candidates"),
@@ -134,7 +133,7 @@ def sizes() -> list[Row]:
         ("allocation", lambda: leakage.allocate_budget(1.0, 5, MILD, Candidates([None, THREE])), "forward", says),
         ("accountant", lambda: leakage.Accountant(1.0, MILD, THREE), "forward", says),
         ("window", lambda: leakage.window(FOUR, 0, 2, MILD, THREE), "forward", says),
-        ("guarantees", lambda: guarantees(FOUR[:3], 2, Varying([MILD, MILD]), THREE), "forward", says),
+        ("windows", lambda: windows(FOUR[:3], 2, Varying([MILD, MILD]), THREE), "forward", says),
         ("varying", lambda: leakage.temporal([0.1] * 3, None, Varying([MILD, THREE])), "forward", says),
     ]
 

@@ -15,7 +15,7 @@ from leakage_brute import best_of, close, subset_points
 from mechdesign import leakage
 from mechdesign.leakage._correlations import Candidates, Varying
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._recursion import User, guarantees, windows
+from mechdesign.leakage._recursion import User, windows
 
 # The formulas hold for any two matrices, also for those that no chain has.
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
@@ -136,11 +136,6 @@ def test_every_window_is_the_definition() -> None:
             largest.setdefault(stop - start + 1, []).append(truth)
         for width, truths in largest.items():
             assert windows(epsilons, width, before, after) == pytest.approx(truths, rel=1e-12)
-            found = guarantees(epsilons, width, before, after)
-            sums = [sum(epsilons[start : start + width]) for start in range(releases - width + 1)]
-            assert (found.window, found.window_independent) == pytest.approx((max(truths), max(sums)), rel=1e-12)
-            assert (found.event, found.event_independent) == pytest.approx((max(largest[1]), max(epsilons)), rel=1e-12)
-            assert found.user == found.user_independent == pytest.approx(sum(epsilons), rel=1e-12)
 
 
 def test_truth_stays_below_the_recursion() -> None:

@@ -18,7 +18,7 @@ from mechdesign.base._names import Named
 from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage import Candidates, LossFunction, OpenChain, Varying
 from mechdesign.leakage._bounds import pairs
-from mechdesign.leakage._recursion import guarantees, windows
+from mechdesign.leakage._recursion import windows
 
 E = np.array([[0.0, 1.0], [0.5, 0.0]])
 THREE = np.abs(np.subtract.outer(np.arange(3), np.arange(3))).astype(float)
@@ -97,7 +97,6 @@ def numbers_only() -> list[Row]:
     uses: dict[str, tuple[Callable[[Any], object], str]] = {
         "window": (lambda given: leakage.window(given, 0, 1, MILD), "epsilons"),
         "windows": (lambda given: windows(given, 1, MILD), "epsilons"),
-        "guarantees": (lambda given: guarantees(given, 1, MILD), "epsilons"),
         "users": (lambda given: leakage.users(given, [leakage.User(MILD)]), "epsilons"),
         "a user": (lambda given: leakage.users(None, [leakage.User(MILD, epsilons=given)]), "users[0].epsilons"),
     }
