@@ -222,12 +222,14 @@ def _at_largest(bounds: Floats, counts: Flags, lengths: Floats | None = None) ->
     """Return the largest bound that counts, or the largest quotient of bound and length, rounded up, and its pair."""
     values = bounds[counts] if lengths is None else bounds[counts] / lengths[counts]
     largest = float(values.max())
-    pairs = np.argwhere(counts)[values == largest].tolist()
+    at_end = values == largest
+    s, t = np.argwhere(counts)[at_end.argmax()].tolist()
     if lengths is not None and largest < math.inf:
         # The exact quotient may be above the rounded one, or another pair with the same rounded one.
-        over = any(Fraction(float(bounds[s, t])) > Fraction(largest) * Fraction(float(lengths[s, t])) for s, t in pairs)
+        terms = {*zip(*(each[counts][at_end].tolist() for each in (bounds, lengths)), strict=True)}
+        over = any(Fraction(bound) > Fraction(largest) * Fraction(length) for bound, length in terms)
         largest = math.nextafter(largest, math.inf) if over else largest
-    return largest, tuple(pairs[0])
+    return largest, (s, t)
 
 
 def _row(told: Told) -> dict[str, Shown]:
