@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import networkx as nx
@@ -12,11 +11,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sparse
 from pairs_oracle import Releases, random_releases
-from refusals import assert_closed
 
 import mechdesign as md
 from mechdesign.base._names import Named
-from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage import Candidates, LossFunction, OpenChain, Varying, backward, forward, supremum, temporal
 from mechdesign.leakage._bounds import close
 
@@ -257,54 +254,9 @@ def test_names_bring_bounds_and_chains_into_one_order() -> None:
     assert (temporal([bounds] * 2, chain, ahead) == temporal([LINE] * 2, LAZY, LAZY)).all()
 
 
-def test_two_laws_before_and_after_a_step_are_no_contradiction(recwarn: pytest.WarningsRecorder) -> None:
-    chain = md.MarkovChain([[0.5, 0.5], [0.01, 0.99]])
-    E = 1 - np.eye(2)
-    temporal([E] * 3, Varying.from_start(chain, [0.3, 0.7], 2), chain)
-    assert not [each for each in recwarn if issubclass(each.category, CorrelationWarning)]
-    with pytest.warns(CorrelationWarning):
-        temporal([E] * 3, [[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]])
-
-
 def test_a_pair_without_a_bound_in_one_release_has_none_whatever_other_releases_add() -> None:
     limit = supremum(np.array([[0, 1, INF], [1, 0, INF], [INF, INF, 0]]), LAZY)
     assert np.isinf(limit.bounds).sum() == 4
     assert limit.reason(0, 2) == limit.reason(2, 1) == "backward: one release has no bound"
     assert "a power of the matrix for 1 pair, no bound for 4 pairs" in limit.proved
     assert supremum([[0]], [[1]]).proved == "backward: no pairs, for the same matrix at every step"
-
-
-def test_wrong_budgets_of_pairs() -> None:
-    """Lists that mix both kinds, a matrix where a list belongs, and correlations without a matrix."""
-    bare = LossFunction.from_lines(3, "0" * 64, list(LossFunction(LAZY).lines))
-    E2 = LINE[:2, :2]
-    rows = []
-    ways: dict[str, Callable[..., object]] = {"backward": backward, "forward": forward, "temporal": temporal}
-    for name, way in ways.items():
-        path = "forward" if name == "forward" else "backward"
-
-        def call(epsilons: Any, P: Any = LAZY, way: Callable[..., object] = way, **more: Any) -> Callable[[], object]:
-            return lambda: way(epsilons, P, **more)
-
-        rows += [
-            (f"{name}, requirements", call([md.MetricPrivacy(1, LINE)] * 2), "epsilons[0]", "leakage.pairs of the"),
-            (f"{name}, a channel", call(md.Channel.from_matrix(np.eye(3))), "epsilons[0]", "leakage.pairs of the"),
-            (f"{name}, a single matrix", call(LINE), "epsilons", "ive [E] for one release"),
-            (f"{name}, a single matrix as lists", call(LINE.tolist()), "epsilons", "ive [E] for one release"),
-            (f"{name}, a number among matrices", call([LINE, 0.5]), "epsilons[1]", "is not a matrix"),
-            (f"{name}, a matrix among numbers", call([0.5, LINE]), "epsilons[0]", "is not a matrix"),
-            (f"{name}, sizes that differ", call([LINE, E2]), "epsilons[1]", "3, as in epsilons[0]"),
-            (f"{name}, another chain", call([E2, E2]), path, "2, as in epsilons[0]"),
-            (f"{name}, not square", call([LINE[:2], LINE]), "epsilons[0]", "not a square matrix"),
-            (f"{name}, negative", call([LINE, -LINE]), "epsilons[1][0,1]", "a number >= 0"),
-            (f"{name}, no matrix", call([LINE, LINE], bare), path, "without its matrix"),
-            (f"{name}, no matrix at a step", call([LINE] * 2, Varying([bare])), path, "without its matrix"),
-            (f"{name}, too few steps", call([LINE] * 3, Varying([LAZY])), path, "2 matrices for 3 releases"),
-            (f"{name}, edges of numbers", call([0.5, 0.5], edges=nx.path_graph(3)), "edges", "for budgets that are"),
-            (f"{name}, edges of others", call([LINE] * 2, edges=nx.path_graph(4)), "edges", "between 0 and 2"),
-            (f"{name}, edges of fewer", call([LINE] * 2, edges=nx.path_graph(2)), "edges", "has no node 2"),
-            (f"{name}, a list of edges", call([LINE] * 2, edges=[(0, 1)]), "edges", "a networkx.Graph"),
-            (f"{name}, one way", call([LINE] * 2, edges=nx.DiGraph([(0, 1)])), "edges", "is directed"),
-            (f"{name}, a policy of others", call([LINE] * 2, edges=md.GraphPrivacy(1, nx.path_graph(4))), "edges", "3"),
-        ]
-    assert_closed(rows)

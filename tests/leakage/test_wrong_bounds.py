@@ -130,7 +130,8 @@ def releases() -> list[Row]:
     places, others = (["home", second] for second in ("work", "away"))
     named, elsewhere = Named(MILD, places, places), Named(E, others, others)
     path, triple = nx.path_graph(2), nx.path_graph(3)
-    problem = md.Problem([1 / 3] * 3, THREE, [METRIC])
+    problem, policy = md.Problem([1 / 3] * 3, THREE, [METRIC]), md.GraphPrivacy(1, triple)
+    channel = md.Channel.from_matrix(np.eye(2))
     rows: list[Row] = []
     for use in (leakage.backward, leakage.forward, leakage.temporal):
         name, where = use.__name__, "forward" if use is leakage.forward else "backward"
@@ -147,10 +148,21 @@ def releases() -> list[Row]:
             (f"{name}, other states", lambda use=use: use([E, E], OTHER), where, "2, as in epsilons[0]. A chain"),
             (f"{name}, rows", lambda use=use: use([E, E], [[0.5, 0.4], [0.5, 0.5]]), f"{where}[0]", "sum to 1"),
             (f"{name}, lines", lambda use=use: use([E, E], lines), where, "without its matrix"),
+            (f"{name}, lines of a step", lambda use=use: use([E, E], Varying([lines])), where, "without its matrix"),
+            (f"{name}, requirements", lambda use=use: use([METRIC] * 2, OTHER), "epsilons[0]", "leakage.pairs of the"),
+            (f"{name}, a channel", lambda use=use: use(channel, MILD), "epsilons[0]", "leakage.pairs of the"),
             (f"{name}, too few", lambda use=use: use([E] * 3, Varying([MILD])), where, "2 matrices for 3 releases"),
-            (f"{name}, edges", lambda use=use: use([E, E], MILD, edges=triple), "edges", ""),
+            (f"{name}, edges", lambda use=use: use([E, E], MILD, edges=triple), "edges", "between 0 and 1"),
+            (f"{name}, edges of fewer", lambda use=use: use([E, E], MILD, edges=nx.empty_graph(1)), "edges", "node 1"),
+            (f"{name}, one way", lambda use=use: use([E, E], MILD, edges=nx.DiGraph([(0, 1)])), "edges", "is directed"),
+            (f"{name}, a policy", lambda use=use: use([E, E], MILD, edges=policy), "edges", "a graph with 2 nodes"),
             (f"{name}, no graph", lambda use=use: use([E, E], MILD, edges=[[0, 1]]), "edges", "networkx"),
-            (f"{name}, edges of numbers", lambda use=use: use([0.1, 0.1], MILD, edges=path), "edges", ""),
+            (
+                f"{name}, edges of numbers",
+                lambda use=use: use([0.1, 0.1], MILD, edges=path),
+                "edges",
+                "for budgets that are",
+            ),
         ]
     return [
         *rows,
@@ -166,7 +178,7 @@ def releases() -> list[Row]:
 def futures() -> list[Row]:
     """Return what `supremum` of a matrix and `largest_scale` refuse."""
     limit, scale = leakage.supremum, leakage.largest_scale
-    varying = Varying([MILD])
+    varying, found = Varying([MILD]), limit(E, MILD)
     return [
         *((f"supremum, {name}", lambda given=given: limit(given, MILD), "epsilon", says)
           for name, (given, _, says) in WRONG.items() if name not in ("texts", "complex")),
@@ -174,7 +186,7 @@ def futures() -> list[Row]:
         ("supremum, a requirement", lambda: limit(METRIC, OTHER), "epsilon", "leakage.pairs of the"),
         ("scale, a requirement", lambda: scale(METRIC, 1, 3, OTHER), "shape", "leakage.pairs of the"),
         ("supremum, a vector", lambda: limit([0.1, 0.2], MILD), "epsilon", "of shape (n, n)"),
-        *each("a reason", (2, -1, 0.5, None), lambda state: limit(E, MILD).reason(0, state), "t", "from 0 to 1"),
+        *each("a reason", (2, -1, 0.5, None), lambda state: found.reason(0, state), "t", "from 0 to 1"),
         ("supremum, other states", lambda: limit(E, OTHER), "backward", "another number of states"),
         ("supremum, varying", lambda: limit(E, varying), "backward", "changes with time"),
         ("supremum, varying ahead", lambda: limit(E, None, varying), "forward", "changes with time"),
