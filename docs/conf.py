@@ -32,7 +32,7 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 nitpicky = True
-# Two rooms may each have a `Policy`; a docstring that names one means its own.
+# Two rooms may each have a `Domain`; a docstring that names one means its own.
 suppress_warnings = ["ref.python"]
 nitpick_ignore_regex = [
     ("py:obj", r".*"),
