@@ -389,7 +389,11 @@ def _make_picklable(value: object) -> object:
 
 
 def _short(value: object) -> str:
-    text = str(value) if isinstance(value, Shown) else _NUMPY_SCALAR.sub(r"\1\2", repr(value))
+    try:
+        text = str(value) if isinstance(value, Shown) else _NUMPY_SCALAR.sub(r"\1\2", repr(value))
+    except ValueError:
+        # Python does not write integers of thousands of digits.
+        text = type(value).__name__
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 

@@ -627,6 +627,8 @@ def _check_distinct(values: tuple[Any, ...], path: str) -> None:
         try:
             if value is None or value != value or (isinstance(value, float) and math.isinf(value)):
                 raise TypeError
+            # Python does not write integers of thousands of digits, and published files hold the values.
+            str(value)
             earlier = first.setdefault(value, index)
         except (TypeError, ValueError) as error:
             shown = "None" if value is None else value

@@ -290,6 +290,7 @@ CELLS = [
 def test_a_message_shows_numbers_of_numpy_as_numbers():
     for value, shown in (
         (np.float64(0.5), "0.5"),
+        (10**5000, "int"),
         ((np.float64(2.0), np.int64(-1)), "(2.0, -1)"),
         ([np.True_, np.str_("a")], "[True, 'a']"),
         ("np.float", "'np.float'"),

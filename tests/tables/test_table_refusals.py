@@ -69,7 +69,9 @@ def test_domains_and_tables() -> None:
                 lambda values=values: Domain({"x": values})
                 for values in ([], range(0), "abc", 5, {"f", "m"}, range(2**70))
             ],
-            "domain['x'][0]": [lambda value=value: Domain({"x": [value]}) for value in (float("inf"), None, [1])],
+            "domain['x'][0]": [
+                lambda value=value: Domain({"x": [value]}) for value in (float("inf"), None, [1], 10**5000)
+            ],
             "domain['x'][1]": [lambda value=value: Domain({"x": [1, value]}) for value in (1.0, NAN)],
             "domain['x'][2]": [lambda: Domain({"x": [1, 2, 1]})],
             "attribute": [lambda: PEOPLE.attribute("height")],
