@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact, exact_text
 from mechdesign.cli._arguments import naming_options
 from mechdesign.cli._console import progress, say_note
 from mechdesign.cli._correlations import correlation_files, correlation_options, losses
@@ -71,7 +72,7 @@ def budget(
         raise InputError("--alpha", "leaves no budget for releases without an end", value=alpha, remedy=remedy)
     if target is not None:
         write_budgets(target, budgets)
-    said = f"With these budgets no release leaks more than α = {alpha:g}, if ε bounds every pair of states."
+    said = f"With these budgets no release leaks more than α = {exact_text(exact(alpha))}, if ε bounds every pair of states."
     if steps is not None and 0 in budgets:
         said += " Releases with ε = 0 must not take place: nothing is left for them."
     return Found(said, {"alpha": alpha, "constant" if steps is None else "budgets": found})

@@ -103,7 +103,7 @@ def _answers(publication: Published) -> Iterator[Section]:
     else:
         table = _all(release, "Answer to", "Answer")
         said = describe_shown("largest", len(release), "answers") * _name_lines(release) + alone
-        yield Section("Answers", [Picture("answers", "Answers with their intervals", said, made, table)])
+        yield Section("Answers", [Picture("intervals", "Answers with their intervals", said, made, table)])
 
 
 def _all(release: Release, *heads: str) -> Table:

@@ -64,6 +64,12 @@ def test_what_is_said_of_leakage_holds_for_an_epsilon_of_every_pair() -> None:
         )
 
 
+def test_the_limit_of_budgets_is_told_in_full() -> None:
+    for alpha in ("1", "0.12345678"):
+        said = well("budget", "--backward", "B.csv", "--steps", 3, "--alpha", alpha).stdout
+        assert f"no release leaks more than α = {alpha}, if" in said
+
+
 def test_leakage_that_adds_up_is_warned_of_as_budgets_of_zero_are() -> None:
     reason = "two rows of the backward matrix have disjoint supports, so that leakage adds up without loss"
     given = ("--backward", "I.csv", "--steps", "4")

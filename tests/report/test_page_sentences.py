@@ -150,6 +150,8 @@ def test_the_page_of_a_release_from_a_table() -> None:
     assert "The number is public." in [*limit_table(drawn)]
     page = text_of(_table_page.html(Published(drawn, "")))
     assert "contains nothing else of the data" in page
+    # The folder has a file of this name with all answers, and a picture has only the first.
+    assert 'download="answers.csv"' not in _table_page.html(Published(drawn, ""))
     assert "Rényi" not in page
     concentrated = md.tables.Histogram().release([1, 2, 2], policy, rho="1/4", rng=1)
     assert "at most α·0.25" in text_of(_table_page.html(Published(concentrated, "")))
