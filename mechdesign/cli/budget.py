@@ -72,7 +72,8 @@ def budget(
         raise InputError("--alpha", "leaves no budget for releases without an end", value=alpha, remedy=remedy)
     if target is not None:
         write_budgets(target, budgets)
-    said = f"With these budgets no release leaks more than α = {exact_text(exact(alpha))}, if ε bounds every pair of states."
+    limit = exact_text(exact(alpha))
+    said = f"With these budgets no release leaks more than α = {limit}, if ε bounds every pair of states."
     if steps is not None and 0 in budgets:
         said += " Releases with ε = 0 must not take place: nothing is left for them."
     return Found(said, {"alpha": alpha, "constant" if steps is None else "budgets": found})
