@@ -77,10 +77,10 @@ def _origins(document: Document, source: Source) -> Iterator[tuple[str, bool]]:
     if release.initial is None or document.domain.anchors is not None:
         # The costs at anchors are means over the visits.
         yield from _prior(document.prior, source / "prior")
-    yield from _chain(release.transition, place / "transition", document.prior)
+    yield from _chain(release.transition, place / "transition")
     for index, table in enumerate(document.privacy):
         if isinstance(table, GraphPrivacyTable):
-            yield from _chain(table.transitions, source / "privacy" / index / "transitions", document.prior)
+            yield from _chain(table.transitions, source / "privacy" / index / "transitions")
 
 
 def _prior(table: PriorTable, source: Source) -> Iterator[tuple[str, bool]]:
@@ -88,7 +88,7 @@ def _prior(table: PriorTable, source: Source) -> Iterator[tuple[str, bool]]:
         yield str(source / table.form), table.form in _COUNTED
 
 
-def _chain(table: ChainTable | None, source: Source, prior: PriorTable) -> Iterator[tuple[str, bool]]:
+def _chain(table: ChainTable | None, source: Source) -> Iterator[tuple[str, bool]]:
     if table is None:
         return
     names = table.paths or ([table.path] if table.path is not None else [])

@@ -435,7 +435,7 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
         )
     found.sort(key=lambda one: one.error)
     best = found[0]
-    rows, unit, lattice = _on_lattice(best, space, norm)
+    rows, unit, lattice = _on_lattice(best, space)
     largest = linear(policy.secret_graph, as_lattice(rows, space.size), norm)
     if not largest.exact:
         raise SolverError("the strategy's sensitivity could not be computed exactly; its rows are too large")
@@ -542,7 +542,7 @@ def _exact_strategy(queries: LinearQueries, policy: Policy, noise: Any, space: E
     return Strategy(queries, policy, noise, "exact", reason, (), 0, Fraction(1), Fraction(0), bound, 0.0, lay_out)
 
 
-def _on_lattice(best: StrategyCandidate, space: EdgeSpace, norm: int) -> tuple[Integers, Fraction, Floats]:
+def _on_lattice(best: StrategyCandidate, space: EdgeSpace) -> tuple[Integers, Fraction, Floats]:
     """Return a strategy's integer rows over the values, their unit, and the integer rows over the forest's edges."""
     coefficients = best.coefficients
     reach = max(float(np.abs(best.rows @ space.paths.T).max()), float(np.abs(coefficients).max()))

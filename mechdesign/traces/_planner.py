@@ -150,7 +150,7 @@ class Planner:
         for array in (members, surrogates):
             read_only(array)
         fitted = self._get_or_fit(members, surrogates, prior, epsilon)
-        return Stage(time, epsilon, self.domain, prior, members, surrogates, self.cost, self.hull, fitted, self.name)
+        return Stage(time, epsilon, self.domain, prior, members, surrogates, self.cost, fitted, self.name)
 
     def _get_or_fit(self, members: Integers, surrogates: Integers, prior: Floats, epsilon: Fraction) -> Fitted:
         key: tuple[object, ...] = (members.tobytes(), epsilon)

@@ -35,7 +35,7 @@ from mechdesign.graphs._hull import SensitivityHull
 from mechdesign.graphs._repairs import Repair
 from mechdesign.leakage._entries import Entry
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.mechanisms._knorm import HullChoice, KNormMechanism
+from mechdesign.mechanisms._knorm import KNormMechanism
 from mechdesign.mechanisms._mechanism import Mechanism
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._domain import Domain
@@ -151,7 +151,6 @@ class Stage:
         members: The constrained domain C, ascending.
         surrogates: The member of C that is released in place of each state, shape (n,); −1 for an impossible state.
         cost: The cost of releasing o if the true state is s, shape (n, n).
-        hull_choice: "component" or "graph", the hull to which the noise of a K-norm mechanism is fitted.
         fitted: The graph, the repair, the hull, the mechanism and the channel. The ledger does not record samples drawn
             directly from this channel or this mechanism.
         policy: The name of the policy in a ledger.
@@ -175,7 +174,6 @@ class Stage:
     members: Integers
     surrogates: Integers
     cost: Floats
-    hull_choice: HullChoice
     fitted: Fitted
     policy: str = ""
     ledger: Ledger | None = None

@@ -616,7 +616,7 @@ def choose_tree(size: int, theta: int, epsilon: object, *, fanout: int | None = 
     size, theta, given, budget = _check_arguments(size, theta, 2 if fanout is None else fanout, epsilon)
     if theta == 1 or size == 1:
         return RangePlan(size, theta, given, budget, Fraction(0))
-    candidates = [given] if fanout is not None else _fanouts(size, theta)
+    candidates = [given] if fanout is not None else _fanouts(theta)
     blocks = min(size, theta * _BLOCKS)
 
     def plan_with_share(f: int, share: float) -> RangePlan:
@@ -640,7 +640,7 @@ def choose_tree(size: int, theta: int, epsilon: object, *, fanout: int | None = 
     return RangePlan(size, theta, best, found.epsilon_nodes, found.epsilon_tree)
 
 
-def _fanouts(size: int, theta: int) -> list[int]:
+def _fanouts(theta: int) -> list[int]:
     """Return the least fan-out for each height of the trees, without fan-outs whose errors are much larger."""
     errors = {}
     for levels in range(1, theta.bit_length() + 1):
