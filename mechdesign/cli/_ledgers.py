@@ -53,13 +53,19 @@ def announce(ledger: Ledger | None, public: Path) -> None:
 
 
 def spending(ledger: Ledger, every: bool = False) -> dict[str, object]:
-    """Return the remaining budget of a ledger and, with several policies or `every`, the spending under each policy."""
-    from mechdesign.certify._exact import exact_text
+    """Return the remaining budget of a ledger, whose text is rounded down.
+
+    With several policies or `every`, the spending under each policy is added.
+    """
+    from mechdesign.certify._exact import exact_text, float_down
     from mechdesign.leakage._entries import APART
+    from mechdesign.model._words import format_bound
 
     left = {"epsilon": ledger.remaining_epsilon, "rho": ledger.remaining_rho}
     known = {name: amount for name, amount in left.items() if amount is not None}
-    texts = [f"{_SIGNS[name]} = {float(amount):.6g}" for name, amount in known.items()]
+    texts = [
+        f"{_SIGNS[name]} = {format_bound(float_down(amount), up=False, digits=6)}" for name, amount in known.items()
+    ]
     exact = {name: exact_text(amount) for name, amount in known.items()}
     facts: dict[str, object] = {"left": Shown(exact, ", ".join(texts) or "no limit was set")}
     lines = ledger.by_policy

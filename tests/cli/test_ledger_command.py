@@ -58,6 +58,14 @@ def test_a_ledger_is_begun_once_for_its_owner() -> None:
     assert md.Ledger(path="l.json").epsilon == 9
 
 
+def test_what_is_left_is_rounded_down() -> None:
+    for budget, said in (("0.1234569", "ε = 0.123456"), ("0.3", "ε = 0.3"), ("1/3", "ε = 0.333333"), ("0", "ε = 0")):
+        Path("l.json").unlink(missing_ok=True)
+        assert f"left {said}\n" in re.sub(
+            " +", " ", well("ledger", "new", "l.json", "--epsilon", budget, "--again").stdout
+        )
+
+
 def test_no_result_is_written_onto_a_ledger() -> None:
     begin_ledger("l.json", 1)
     Path("B.csv").write_text("0.9,0.1\n0.2,0.8\n")
