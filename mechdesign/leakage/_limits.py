@@ -11,20 +11,21 @@ it is at most (m − 1)·max E plus the amount that one step with the matrix P^m
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.sparse.linalg import splu
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Flags, Floats, Integers, read_only
 from mechdesign.base._check import as_integer
+from mechdesign.base._deadline import Deadline, ProgressCallback
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.leakage._bounds import ULP, add, as_bounds, close, up
 from mechdesign.leakage._correlations import Correlation, step_functions
@@ -70,6 +71,8 @@ _FAR = 1e300
 # The relative error of the largest scale, and the share of its upper end at which the search gives up.
 _SCALE_TOLERANCE = 1e-6
 _LEAST_SCALE = 1e-9
+# The logarithm of the ratio of two scales that are tried one after the other is at most this.
+_LONGEST_STEP = 14.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -598,6 +601,8 @@ def largest_scale(
     releases: int,
     backward: Correlation = None,
     forward: Correlation = None,
+    *,
+    progress: ProgressCallback | None = None,
 ) -> float:
     """Return the largest c so that releases with the bounds c·shape leak at most α·shape about every pair, at any time.
 
@@ -611,6 +616,7 @@ def largest_scale(
         releases: The number of releases, at least 1.
         backward: Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` or None.
         forward: Pr(next state | state now), in the same forms as `backward`.
+        progress: Called with a `Progress` before the leakage at each scale is computed, some five times.
 
     Returns:
         The scale c > 0.
@@ -642,25 +648,59 @@ def largest_scale(
         bound = "a pair with a shape > 0 and a finite limit"
         raise InputError("shape", "does not limit the scale, which is infinite", bound=bound)
 
-    def excess(scale: float) -> Floats:
-        """Return the leakage of each pair as a multiple of its limit: at most 1 only if it is at most the limit."""
+    def excess(scale: float) -> tuple[float, float]:
+        """Return the logarithm of the largest leakage as a multiple of its limit, and the share of one release in it.
+
+        The first is at most 0 only if no leakage exceeds its limit.
+        """
         bounds = np.where(np.isinf(E), np.inf, up(np.where(np.isinf(E), 0.0, E) * scale))
         leaked = bound_pairs([bounds] * releases, {"backward": backward, "forward": forward}, None).max(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio: Floats = np.nan_to_num(leaked / limits, nan=0.0, posinf=np.inf)
-        return ratio
-
-    # The factor makes up for the roundings of the quotient and of the bounds.
-    low = high = max(float((limits[counts] / E[counts]).min()) * (1 - 4 * ULP), _LEAST_ENTRY)
-    while (found := excess(low)).max() > 1:
-        if low <= _LEAST_SCALE * high:
-            s, t = np.unravel_index(np.argmax(found), found.shape)
+            shares = bounds / limits
+        s, t = np.unravel_index(ratio.argmax(), ratio.shape)
+        if scale <= _LEAST_SCALE * most and ratio[s, t] > 1:
             bound, remedy = f"more than {limits[s, t]:.6g} nats", "give a shape with other pairs, or fewer releases"
             raise InputError(f"alpha[{s},{t}]", "is exceeded at every scale > 0", bound=bound, remedy=remedy)
-        low /= min(2 * float(found.max()), 2.0**10)
-    if low == high:
-        return high
-    scale = float(brentq(lambda each: math.log(float(excess(each).max())), low, high, rtol=_SCALE_TOLERANCE / 4))
-    while excess(scale).max() > 1:
-        scale *= 1 - _SCALE_TOLERANCE / 4
-    return scale
+        return math.log(ratio[s, t]), float(shares[s, t])
+
+    # The factor makes up for the roundings of the quotient and of the bounds.
+    most = max(float((limits[counts] / E[counts]).min()) * (1 - 4 * ULP), _LEAST_ENTRY)
+    return _largest_root(excess, most, most / math.sqrt(releases), Deadline(progress=progress))
+
+
+def _largest_root(
+    excess: Callable[[float], tuple[float, float]], most: float, scale: float, deadline: Deadline
+) -> float:
+    """Return the largest scale up to `most` with an excess of at most 0, less a millionth of it at most.
+
+    The excess rises with the scale, nearly along a line in logarithms. If the scale rises by a share d, e^excess rises
+    by d times the second number at least: the release itself leaks so much more, and the others no less.
+    """
+    below, above, found = -math.inf, math.inf, 0.0
+    points: list[tuple[float, float]] = []
+    for count in itertools.count(1):
+        deadline.tell(f"leakage at a scale of {scale:.7g}", count)
+        (value, share), place = excess(scale), math.log(scale)
+        if value > 0:
+            above = place
+        else:
+            below, found = place, scale
+            if scale == most or value >= -_SCALE_TOLERANCE * share:
+                break
+        if above - below <= _SCALE_TOLERANCE:
+            break
+        # The polynomial through the last three points; at first the excess rises as the scale does.
+        points = [*points[-2:], (value, place)]
+        known = points if len(points) > 1 else [*points, (value + 1, place + 1)]
+        goal = -_SCALE_TOLERANCE * share / 2
+        guess = sum(
+            at * math.prod((goal - other) / (each - other) for other, _ in known if other != each) for each, at in known
+        )
+        high = min(above, math.log(most))
+        low = max(below, high - _LONGEST_STEP)
+        if not low < guess < above or count % 8 == 0:
+            guess = (low + high) / 2
+        guess = min(max(guess, below + _SCALE_TOLERANCE / 2), above - _SCALE_TOLERANCE / 2)
+        scale = min(math.exp(guess), most)
+    return found

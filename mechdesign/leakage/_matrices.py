@@ -155,6 +155,9 @@ class _Task:
         along = slice(None) if path == "backward" else slice(None, None, -1)
         for losses, missing in zip(self.losses[path], self.missing[path], strict=True):
             first, *bounds = self.bounds[along]
+            for rows in self._rows.values():
+                # So that the amounts of a chain do not depend on those of others, to the bit.
+                rows.starts.clear()
             amount = first
             for loss, unreached, own, largest in zip(
                 losses[along], missing[along], bounds, most[along][1:], strict=True

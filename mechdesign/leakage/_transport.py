@@ -73,6 +73,7 @@ class Rows:
         any: The rows of zeros, which may be any row, int64.
         same: For each row, the first row with the same entries, int64.
         support: The supports, float32 CSR of shape (n, n).
+        starts: The edges and the basis of the last program of each block of pairs, from which the next one starts.
 
     >>> Rows([[0.5, 0.5], [0, 1]]).col.tolist()
     [0, 1, 1]
@@ -92,6 +93,7 @@ class Rows:
         self.support = sparse.csr_array(
             (np.ones(len(self.col), dtype=np.float32), self.col, self.ptr), shape=entries.shape
         )
+        self.starts: dict[bytes, tuple[Flags, object]] = {}
         first: dict[bytes, int] = {}
         keys = (hashlib.sha256(self.col[part].tobytes() + self.log[part].tobytes()).digest() for part in parts)
         self.same: Integers = np.array([first.setdefault(key, row) for row, key in enumerate(keys)], dtype=np.int64)
@@ -282,6 +284,8 @@ class _Transports:
         cheapest: Whether an edge has the least price of its source.
         base: The logarithm of the factor that scales the program of each pair.
         slack: A bound of the rounding error of either end of each pair.
+        starts: Those of the rows.
+        key: The key of these pairs in `starts`.
     """
 
     def __init__(self, rows: Rows, s: Integers, t: Integers, bounds: Floats, kept: Flags | None) -> None:
@@ -293,6 +297,7 @@ class _Transports:
         sources, sinks = np.bincount(source_pair, minlength=len(s)), size[t]
         sink_entry = _ragged(rows.ptr[t], sinks)
         each = sinks[source_pair]
+        self.starts, self.key = rows.starts, b"".join(each.tobytes() for each in (s, t, kept) if each is not None)
         self.pairs, self.source_pair, self.sink_pair = (s, t), source_pair, np.repeat(numbers, sinks)
         self.source_state, self.sink_state = rows.col[source_entry], rows.col[sink_entry]
         self.source: Integers = np.repeat(np.arange(len(source_entry)), each)
@@ -330,7 +335,15 @@ def _firsts(count: Integers) -> Integers:
 def _enclose(part: _Transports, number: int, slopes: Slopes | None) -> tuple[Floats, Floats]:
     """Return an upper and a lower bound of each pair from the plan and the multipliers of one program."""
     used = part.cheapest | (part.price <= _FAR)
-    plan, alpha, beta = _solve(part, np.flatnonzero(used), number)
+    start: object = None
+    if number == 0 and part.key in part.starts:
+        # The basis of the last program of these pairs fits if its edges are all that are used, and cheap enough.
+        known, basis = part.starts[part.key]
+        if (used <= known).all() and (part.price[known] <= 10 * _FAR).all():
+            used, start = known, basis
+    plan, alpha, beta, basis = _solve(part, np.flatnonzero(used), number, start)
+    if number == 0:
+        part.starts[part.key] = used, basis
     price, sink = part.price[used], part.sink[used]
     # The repaired plan: shares of each source that sum to 1.
     share = np.zeros(len(used))
@@ -378,8 +391,8 @@ def _add_slopes(part: _Transports, slopes: Slopes, used: Integers, weight: Float
     slopes.append((s[pair], t[pair], *states, weight / total[pair]))
 
 
-def _solve(part: _Transports, used: Integers, number: int) -> tuple[Floats, Floats, Floats]:
-    """Return a plan (edges,) and multipliers of the sources and sinks; nothing that they are is relied upon.
+def _solve(part: _Transports, used: Integers, number: int, start: object) -> tuple[Floats, Floats, Floats, object]:
+    """Return a plan (edges,), multipliers of sources and sinks, and the basis; nothing that they are is relied upon.
 
     The program minimises the sum over pairs of μ: each source gives 1, and each sink receives at most μ of its pair.
     A variable is the larger of what its source gives and what its sink receives, so that coefficients are at most 1.
@@ -401,12 +414,12 @@ def _solve(part: _Transports, used: Integers, number: int) -> tuple[Floats, Floa
     )
     extra = {"simplex_strategy": strategy, "simplex_scale_strategy": 0, "presolve": "off"}
     back_end = cast(BackEnd, find(solver).load())
-    answer = back_end(program, Options(feasibility=1e-10, extra=extra).begun())
+    answer = back_end(program, Options(feasibility=1e-10, extra=extra).begun(), start)
     if answer.status is Status.INTERRUPTED:
         raise SolverInterruptedError("the computation of leakage was stopped; nothing was computed")
     flows = _clean(answer.x, np.full(edges + pairs, scale))[:edges]
     dual = _clean(answer.row_dual, np.repeat([scale, -scale], [sources, sinks]))
-    return flows, dual[:sources], dual[sources:]
+    return flows, dual[:sources], dual[sources:], answer.start
 
 
 def _clean(values: Floats | None, scale: Floats) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,13 @@ from refusals import assert_refused_at
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign.leakage import _limits
+from mechdesign.base._deadline import Deadline
+from mechdesign.leakage import _limits, _transport
 from mechdesign.leakage._bounds import close
 from mechdesign.leakage._transport import Rows, step
+from mechdesign.solve._contract import Answer, BackEnd, Options
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._registry import find
 
 INF = math.inf
 FAST, SLOW, ALL = 40, 80, 300
@@ -382,13 +387,88 @@ def test_the_largest_scale_keeps_the_limit_and_a_larger_one_does_not() -> None:
     assert 0 < md.leakage.largest_scale(apart, 1.0, 2, backward=lumped) < 1
 
 
-def test_a_scale_is_checked_whatever_the_search_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    P = [[0.8, 0.2], [0.2, 0.8]]
-    exact = md.leakage.largest_scale(alike(1.0), 1.0, 2, backward=P)
-    monkeypatch.setattr(_limits, "brentq", lambda *given, **options: exact * (1 + 1e-5))
-    scale = md.leakage.largest_scale(alike(1.0), 1.0, 2, backward=P)
-    assert md.leakage.temporal([scale * alike(1.0)] * 2, backward=P).max() <= 1
-    assert scale == pytest.approx(exact, rel=1e-5)
+def pivots(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list to which each program from now on adds the iterations of its solver."""
+    found: list[int] = []
+
+    class Counted:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def load(self) -> BackEnd:
+            def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
+                answer = find(self.name).load()(program, options, start)
+                found.append(answer.iterations)
+                return answer
+
+            return solve
+
+    monkeypatch.setattr(_transport, "find", Counted)
+    return found
+
+
+def test_a_step_starts_from_the_basis_of_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    P, E = rng.dirichlet(np.ones(8), 8), close(rng.random((8, 8)) * (1 - np.eye(8)))
+    rows, spent = Rows(P), pivots(monkeypatch)
+    step(rows, E)
+    later, fresh = step(rows, 1.05 * E), step(Rows(P), 1.05 * E)
+    first, warm, cold = spent
+    assert 10 * warm < min(first, cold)
+    assert np.allclose(later, fresh, rtol=0, atol=1e-12)
+    # Edges without a bound leave, so that the program has another shape.
+    E[0] = INF
+    np.fill_diagonal(E, 0)
+    assert np.array_equal(step(rows, E), step(Rows(P), E))
+
+
+def test_a_basis_of_other_pairs_only_costs_time() -> None:
+    rng = np.random.default_rng(4)
+    E = close(rng.random((5, 5)) * (1 - np.eye(5)))
+    first, second = (Rows(rng.dirichlet(np.ones(5), 5)) for _ in range(2))
+    ends = step(first, E)
+    step(second, 30 * E)
+    first.starts = second.starts
+    again = step(first, E)
+    assert np.allclose(again, ends, rtol=0, atol=1e-12)
+    assert (again[0] >= again[1]).all()
+
+
+SEARCHES = [
+    ("a line", lambda c: (math.log(c / 0.3), 1.0), 0.3, 3),
+    ("a steep line", lambda c: (4 * math.log(c / 0.3), 1.0), 0.3, 4),
+    ("a curve", lambda c: (math.log((c + 4 * c**2) / 3), c / 3), (math.sqrt(49) - 1) / 8, 6),
+    ("a bend", lambda c: (max(math.log(c / 0.3), 6 * math.log(c / 0.31)), 0.1), 0.3, 7),
+    ("nothing exceeds", lambda c: (math.log(c / 9), 1.0), 2.0, 2),
+    ("a slow rise", lambda c: (1e-4 * math.log(c / 0.3), 1e-6), 0.3, 6),
+    ("a release adds nothing", lambda c: (math.log((c + c**3) / 0.327), 0.0), 0.3, 7),
+    ("a jump", lambda c: (-1.0 if c <= 0.3 else INF, 0.0), 0.3, 40),
+    ("a flat part", lambda c: (max(math.log(c / 0.3), -0.1), 0.0), 0.3, 12),
+]
+
+
+@pytest.mark.parametrize(("name", "excess", "root", "most"), SEARCHES, ids=[row[0] for row in SEARCHES])
+def test_a_search_tries_each_scale_once(name: str, excess: Any, root: float, most: int) -> None:
+    tried: list[float] = []
+    told: list[md.Progress] = []
+
+    def counted(scale: float) -> tuple[float, float]:
+        tried.append(scale)
+        return excess(scale)  # type: ignore[no-any-return]
+
+    found = _limits._largest_root(counted, 2.0, 2 / math.sqrt(12), Deadline(progress=told.append))
+    assert root * (1 - 1e-6) <= found <= root * (1 + 1e-15), name
+    assert excess(found)[0] <= 0
+    assert found in tried
+    assert len(set(tried)) == len(tried) <= most, tried
+    assert [each.iteration for each in told] == list(range(1, len(tried) + 1))
+
+
+def test_a_scale_is_told_before_it_is_tried() -> None:
+    told: list[md.Progress] = []
+    md.leakage.largest_scale(alike(1.0), 1.0, 4, [[0.8, 0.2], [0.2, 0.8]], progress=told.append)
+    assert told[0].stage == "leakage at a scale of 0.5"
+    assert 2 <= len(told) <= 5
 
 
 def test_wrong_limits_are_refused() -> None:
