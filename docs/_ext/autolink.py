@@ -28,8 +28,7 @@ _COMMAND = re.compile(r"mechdesign ([a-z]+)\b")
 # The pages that mention an object, by the page of the object.
 _USERS: dict[str, set[str]] = {}
 # Terms that are ordinary words.
-_ORDINARY = {"answer", "attack", "column", "cost", "domain", "end", "error", "label", "query", "secret", "share"}
-_ORDINARY |= {"step", "trace"}
+_ORDINARY = {"cost", "secret"}
 
 
 def place_of(text: str, objects: dict[str, Any]) -> tuple[str, str, str] | None:
