@@ -152,7 +152,7 @@ def test_a_report_that_fails_leaves_the_answers_and_says_what_is_spent(monkeypat
     write("quantiles", "0.5")
     Path("out").mkdir()
     Path("out/report.html").write_text("of an older release", encoding="utf-8")
-    Path("out/release.json").write_text('{"rehearsal": true}', encoding="utf-8")
+    Path("out/release.json").write_text('{"version": 1, "kind": "answers", "rehearsal": true}', encoding="utf-8")
     result = run()
     assert result.exit_code == 2
     assert "ε = 0.5 is spent" in said(result)
