@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,7 +93,7 @@ class PairLimits:
     bounds: Floats
     lower: Floats
     proved: str
-    _reasons: dict[str, NDArray[np.object_]]
+    _reasons: dict[str, NDArray[np.object_]] = field(repr=False)
 
     def reason(self, s: int, t: int) -> str:
         """Return what bounds the pair (s, t) at every future step, or why it has no bound.
@@ -137,21 +137,22 @@ def supremum_of_pairs(
     rows: dict[str, list[Rows]] = {}
     for path, loss in known:
         rows.setdefault(path, []).append(rows_of(loss, labels, path, len(E), "epsilon"))
-    added = {path: _bound_amounts(E, each, path) for path, each in rows.items()}
     upper, lower = E, E
-    for part in added.values():
-        upper, lower = add(upper, part.bounds), np.maximum(lower, _round_down(lower + part.lower))
-    proved = "; ".join(f"{path}: {part.proved}" for path, part in added.items()) or "the releases are independent"
-    reasons = {path: reason for part in added.values() for path, reason in part._reasons.items()}
-    return PairLimits(read_only(upper), read_only(lower), proved, reasons)
+    proved: list[str] = []
+    reasons: dict[str, NDArray[np.object_]] = {}
+    for path, each in rows.items():
+        most, least, said, reasons[path] = _bound_amounts(E, each, path)
+        upper, lower = add(upper, most), np.maximum(lower, _round_down(lower + least))
+        proved.append(f"{path}: {said}")
+    return PairLimits(read_only(upper), read_only(lower), "; ".join(proved) or "the releases are independent", reasons)
 
 
 def _round_down(values: Floats) -> Floats:
     return np.where(np.isfinite(values) & (values != 0), np.nextafter(values, -np.inf), values)
 
 
-def _bound_amounts(E: Floats, rows: list[Rows], path: str) -> PairLimits:
-    """Return what releases in one direction add to each pair, by the recursion and by powers of the matrix."""
+def _bound_amounts(E: Floats, rows: list[Rows], path: str) -> tuple[Floats, Floats, str, NDArray[np.object_]]:
+    """Return both ends of what releases in one direction add to each pair, a sentence about them, and the reasons."""
     reasons = np.full(E.shape, "an invariant bounds it", dtype=object)
     upper, lower = _recursion_limit(E, rows, reasons, path)
     powers = _power_bounds(E, rows)
@@ -171,7 +172,7 @@ def _bound_amounts(E: Floats, rows: list[Rows], path: str) -> PairLimits:
     }
     said = [f"{what} for {count} pair{'s' * (count > 1)}" for what, count in counts.items() if count]
     order = "the same matrix at every step" if len(rows) == 1 else f"every order of {len(rows)} matrices"
-    return PairLimits(upper, lower, f"{', '.join(said) or 'no pairs'}, for {order}", {path: reasons})
+    return upper, lower, f"{', '.join(said) or 'no pairs'}, for {order}", reasons
 
 
 # ---- the limit of the recursion --------------------------------------------------------------------------------------

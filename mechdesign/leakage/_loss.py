@@ -370,7 +370,7 @@ class LossFunction:
 
         T(B)(s, s') = max ln (P_s·x)/(P_s'·x) over x ≥ 0 with x_j ≤ e^{B(j,k)} x_k: Equation (18) of Cao et al. (2019)
         with a bound for each pair. If B is α for all pairs, T(B)(s, s') is the result of Algorithm 1 for rows s and s',
-        and the largest entry is L(α). The result is an upper bound, rounded up, at most 1e-9 (relative) above T(B).
+        and the largest entry is L(α). The result is an upper bound, rounded up, above T(B) by at most 1e-9 (1 + T(B)).
 
         Args:
             bounds: B in nats, shape (n, n): entries ≥ 0, possibly infinite or asymmetric, with a diagonal of 0. It is

@@ -35,7 +35,7 @@ def backward(epsilons: ArrayLike, P: Correlation, *, edges: Any = None) -> Float
     A budget may be a matrix E_t that bounds each pair of states on its own, see `pairs`. The result is then
     B_t = E_t + T(B_{t−1}) with T(B)(s, s') = max ln (P_s·x)/(P_s'·x) over x ≥ 0 with x_j ≤ e^{B(j,k)} x_k, see
     `LossFunction.pairs`. It bounds what the releases until t reveal about the state at t. If all pairs have one bound
-    ε, its largest entry is at most the number for ε.
+    ε, its largest entry is at most the number for ε, up to rounding.
 
     Args:
         epsilons: Budgets of the releases in nats, shape (T,); or a list of T matrices of shape (n, n).

@@ -11,7 +11,7 @@ By duality it is the value of a transport with gains, if B is closed along paths
 What s has at j is moved to states k of t at the price e^{B(j,k)}. States outside the supports of both rows do not
 matter. Every plan f proves an upper bound, and every x a lower one. No number of a solver is a result: its plan is
 divided by its sums and evaluated with outward rounding, and so is the x of its multipliers. An inaccurate solver makes
-the ends differ, and ends that differ by more than 1e-9 (relative) raise an error.
+the ends differ, and ends that differ by more than 1e-9 (1 + T) raise an error.
 
 All prices are divided by e^base with base = max_j [ln P_s(j) − ln Σ_k P_t(k) e^{−B(j,k)}]. This is the value of
 x_k = e^{−B(j,k)} for the best j, at most ln n below T, so the program is well scaled at any number of nats.
