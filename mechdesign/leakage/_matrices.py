@@ -42,6 +42,7 @@ def matrices_in(epsilons: Any, edges: Any = None) -> list[Any] | None:
 
     >>> matrices_in([0.1, 0.2])
     """
+    refuse_source(epsilons, "epsilons")
     budgets = epsilons if isinstance(epsilons, list | tuple) else np.atleast_1d(np.asarray(epsilons))
     for at, each in enumerate(budgets):
         refuse_source(each, f"epsilons[{at}]")

@@ -150,7 +150,7 @@ def releases() -> list[Row]:
             (f"{name}, lines", lambda use=use: use([E, E], lines), where, "without its matrix"),
             (f"{name}, lines of a step", lambda use=use: use([E, E], Varying([lines])), where, "without its matrix"),
             (f"{name}, requirements", lambda use=use: use([METRIC] * 2, OTHER), "epsilons[0]", "leakage.pairs of the"),
-            (f"{name}, a channel", lambda use=use: use(channel, MILD), "epsilons[0]", "leakage.pairs of the"),
+            (f"{name}, a channel", lambda use=use: use(channel, MILD), "epsilons", "leakage.pairs of the"),
             (f"{name}, too few", lambda use=use: use([E] * 3, Varying([MILD])), where, "2 matrices for 3 releases"),
             (f"{name}, edges", lambda use=use: use([E, E], MILD, edges=triple), "edges", "between 0 and 1"),
             (f"{name}, edges of fewer", lambda use=use: use([E, E], MILD, edges=nx.empty_graph(1)), "edges", "node 1"),
