@@ -1,13 +1,14 @@
 """The time and memory of leakage pair by pair: steps of the recursion, and bounds at every future step.
 
-    python benchmarks/leakage/pairs.py [--cases grid edges dense supremum] [-o benchmarks/results/leakage_pairs.json]
+    python benchmarks/leakage/pairs.py [--cases grid edges dense supremum scale] [-o OUTPUT]
 
 Each case runs in a process of its own with one thread:
 
 - `grid`: a walk on 10 × 10 cells, all pairs, ε = 0.5 per cell;
 - `edges`: the same on 50 × 50 cells, on the edges of neighbours only;
 - `dense`: a chain of 50 states without zeros, ε = 0.2 for each pair of successive states;
-- `supremum`: bounds of all pairs of the walk on 10 × 10 cells at every future step.
+- `supremum`: bounds of all pairs of the walk on 10 × 10 cells at every future step;
+- `scale`: the largest ε per cell that keeps twelve releases of the walk on 6 × 10 cells below 2 per cell.
 
 The walk stays with probability ½ or moves to one of the 2 to 4 neighbours. A step of `grid`, `edges` and `dense` is the
 mean of those from the first release to the fourth. Peak memory includes the interpreter and its libraries.
@@ -38,12 +39,12 @@ from harness import RESULTS, Facts, apart, options, origin, show, write
 RELEASES = 4
 
 
-def walk(side: int) -> tuple[Any, nx.Graph]:
-    """Return the backward matrix of a stationary walk on side × side cells, which is the walk itself, and its graph."""
-    graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(side, side), ordering="sorted")
+def walk(rows: int, columns: int) -> tuple[Any, nx.Graph]:
+    """Return the backward matrix of a stationary walk on rows × columns cells, which is the walk, and its graph."""
+    graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, columns), ordering="sorted")
     beside = nx.to_scipy_sparse_array(graph, format="csr")
     moves = sparse.diags_array(1 / beside.sum(axis=1)) @ beside
-    return sparse.csr_array((sparse.eye_array(side * side) + moves) / 2), graph
+    return sparse.csr_array((sparse.eye_array(rows * columns) + moves) / 2), graph
 
 
 def steps(matrix: Any, bounds: Any, edges: nx.Graph | None = None) -> Facts:
@@ -57,13 +58,13 @@ def steps(matrix: Any, bounds: Any, edges: nx.Graph | None = None) -> Facts:
 
 def grid() -> Facts:
     """Measure all pairs of 10 × 10 cells."""
-    matrix, graph = walk(10)
+    matrix, graph = walk(10, 10)
     return steps(matrix, leakage.pairs(md.GraphPrivacy(0.5, graph)))
 
 
 def edges() -> Facts:
     """Measure the edges of 50 × 50 cells."""
-    matrix, graph = walk(50)
+    matrix, graph = walk(50, 50)
     return steps(matrix, 0.5 * md.distances.shortest_path(graph), graph)
 
 
@@ -76,7 +77,7 @@ def dense() -> Facts:
 
 def supremum() -> Facts:
     """Measure bounds at every future step."""
-    matrix, graph = walk(10)
+    matrix, graph = walk(10, 10)
     bounds = leakage.pairs(md.GraphPrivacy(0.5, graph))
     loss = leakage.LossFunction(matrix, cache=False)
     spent = time.process_time()
@@ -87,7 +88,18 @@ def supremum() -> Facts:
     return facts | {"largest": float(found.bounds[finite].max())}
 
 
-CASES = {"grid": grid, "edges": edges, "dense": dense, "supremum": supremum}
+def scale() -> Facts:
+    """Measure the search for the largest scale."""
+    matrix, graph = walk(6, 10)
+    distances = md.distances.shortest_path(graph)
+    loss = leakage.LossFunction(matrix, cache=False)
+    told: list[md.Progress] = []
+    spent = time.process_time()
+    found = leakage.largest_scale(distances, 2, 12, loss, loss, progress=told.append)
+    return {"states": 60, "all": time.process_time() - spent, "scales tried": len(told), "largest": found}
+
+
+CASES = {"grid": grid, "edges": edges, "dense": dense, "supremum": supremum, "scale": scale}
 
 
 def main() -> None:
