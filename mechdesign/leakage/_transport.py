@@ -49,6 +49,7 @@ _ATTEMPTS = (
     ("highs-simplex", 4, 2.0**10),
     ("highs-ipx", 1, 1.0),
 )
+_PRIMAL = 4
 # Bounds of sensible flows and multipliers, and of prices as factors of lower bounds.
 _LARGEST, _HIGHEST = 1e15, 1e300
 # Beyond ± so many nats, e to this power is 0 or above the highest price.
@@ -412,6 +413,9 @@ def _solve(part: _Transports, used: Integers, number: int, start: object) -> tup
         upper=np.full(edges + pairs, np.inf),
         name="leakage of pairs",
     )
+    if start is not None:
+        # The dual method can take longer from a basis than without one.
+        strategy = _PRIMAL
     extra = {"simplex_strategy": strategy, "simplex_scale_strategy": 0, "presolve": "off"}
     back_end = cast(BackEnd, find(solver).load())
     answer = back_end(program, Options(feasibility=1e-10, extra=extra).begun(), start)
