@@ -76,7 +76,8 @@ def leakage_of_pairs(
     with progress("any number of releases (Ctrl-C leaves it out)"), promising("keeping the bounds found so far"):
         always, future = _future(bounds, known) if every else (None, _TOO_MANY)
     if always is not None:
-        found[math.inf] = always
+        # A power of the matrix may bound the leakage below the recursion.
+        found = {count: np.minimum(each, always) for count, each in found.items()} | {math.inf: always}
     measure = _measure(problem, kept, states)
     told = [leakage_page.Told(count, each, _largest(each, neighbours, measure, names)) for count, each in found.items()]
     last = next(each for each in told if each.releases == steps)

@@ -155,6 +155,17 @@ def test_many_states_have_bounds_on_edges_only(monkeypatch: pytest.MonkeyPatch) 
     assert "not computed" in found["any_number_of_releases"]
 
 
+def test_no_number_of_releases_tells_more_than_any_number() -> None:
+    # The recursion rises without end, and a power of the matrix bounds every pair.
+    write(GRID + METRIC.replace("0.5", "2"), "city.toml")
+    after = json.loads(well(*LINE[:-1], "10", "--json").stdout)["after"]
+    backward, forward = matrices()
+    assert md.leakage.temporal([4 * BOUNDS] * 10, backward, forward).max() > 1.4 * after[-1]["all_pairs"]
+    for name in ("neighbours", "all_pairs", "per_unit"):
+        values = [row[name] for row in after]
+        assert values == sorted(values), name
+
+
 def test_what_is_not_decided_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise SolverError("the pair (0, 1) is open")
