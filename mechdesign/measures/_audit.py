@@ -44,8 +44,8 @@ from mechdesign.synthesis._settings import SolveSettings
 # If ε times the largest distance is at most this bound, a constant answer is optimal up to this relative cost.
 _NEGLIGIBLE = 1e-9
 
-# The number of radii of `Audit.epsilon_by_distance` by default.
-_RADII = 10
+# The largest number of radii of `Audit.epsilon_by_distance` by default.
+_RADII = 50
 
 _ATTACKS = ("optimal", "bayes", "prior_free", "minimax", "pairwise_minimax")
 
@@ -194,8 +194,8 @@ class Audit:
         an edge of a policy graph have the distance 1.
 
         Args:
-            radii: The distances, increasing, in the unit of the distances. By default, ten equal steps up to the
-                largest distance. Pairs count as within the radius up to rounding; see `distances.reach`.
+            radii: The distances, increasing, in the unit of the distances. By default, all distances of pairs, or
+                fifty of them. Pairs count as within the radius up to rounding; see `distances.reach`.
 
         Returns:
             The loss for each radius. ε never decreases with the radius.
@@ -225,8 +225,11 @@ class Audit:
     def _radii(self, radii: ArrayLike | None) -> list[float]:
         """Return the radii of `epsilon_by_distance` as floats."""
         if radii is None:
-            largest = float(self.bound.weights.max(initial=0.0))
-            return [largest * step / _RADII for step in range(1, _RADII + 1)] if largest > 0 else []
+            apart = np.unique(self.bound.weights[self.bound.weights > 0])
+            # Of distances that are equal up to rounding, the largest remains.
+            apart = apart[np.diff(apart, append=math.inf) > 1e-9 * apart]
+            kept = np.linspace(0, len(apart) - 1, min(len(apart), _RADII)).round().astype(np.int64)
+            return [float(radius) for radius in apart[kept]]
         given = as_nonnegative(radii, "radii", 1)
         require(given > 0, given, "radii", "> 0")
         require(np.diff(given, prepend=0.0) > 0, given, "radii", "above the radius before it")

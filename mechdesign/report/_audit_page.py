@@ -20,7 +20,7 @@ from mechdesign.measures._audit import Audit, DistanceLoss, PairLoss
 from mechdesign.model._words import clip, format_bound, recognise_measure, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._page import Picture, Prose, Row, Section, Table, members_table, page
-from mechdesign.report._style import ACCENT, DASHES, INK, MARKERS, MUTED, SERIES, drawn, report_style
+from mechdesign.report._style import ACCENT, DASHES, MUTED, SERIES, drawn, report_style
 from mechdesign.report._verdicts import (
     describe_pair,
     describe_rows,
@@ -110,7 +110,7 @@ def _pictures(found: Audit, pairs: Sequence[PairLoss], stated: object) -> Iterat
         yield Picture("pairs", "The worst pairs on the map", said, pairs_figure(found, pairs, stated), needed)
     measured = measure_distances(found)
     if measured.name and len(np.unique(found.bound.weights)) > 1:
-        losses = [each for each in found.epsilon_by_distance() if each.pairs]
+        losses = found.epsilon_by_distance()
         heads = (f"distance{maps.in_unit(measured.unit)}", "ordered pairs", "least ε in nats, rounded up")
         rows = [(short(each.radius, 6), str(each.pairs), format_bound(each.epsilon, up=True)) for each in losses]
         made = drawn(None, _HEIGHT, _draw_epsilons, {"": losses}, measured.unit)
@@ -144,18 +144,19 @@ def epsilon_by_distance(
 ) -> Figure:
     """Show the least ε for all pairs of secrets within each distance, for several channels.
 
-    Infinite values are drawn at the top, above a dashed line.
+    Between two radii, a line is at the ε of the larger one, so that it is never too low. Infinite values are drawn at
+    the top, above a dashed line.
 
     Args:
         audits: The audits of the channels, by name. At most five.
-        radii: The distances, increasing; by default ten equal steps up to the largest distance of each audit.
+        radii: The distances, increasing; by default all distances of pairs of each audit, or fifty of them.
         axes: Axes of another figure to draw on; by default those of a new figure.
 
     Returns:
         The figure.
 
     Raises:
-        InputError: No audit, more than five, or wrong radii.
+        InputError: No audit, more than five, an audit under a policy graph, or wrong radii.
 
     Example:
         >>> from mechdesign.measures._audit import audit
@@ -169,6 +170,9 @@ def epsilon_by_distance(
     for name, found in audits.items():
         require_kind(name, str, "audits", "a mapping of names to audits")
         require_kind(found, Audit, f"audits[{name!r}]", "an Audit")
+        if found.bound.kind == "graph":
+            hops = "audit with distance=md.distances.shortest_path(graph), which counts edges"
+            raise InputError(f"audits[{name!r}]", "has a policy graph, without distances", remedy=hops)
     unit = next((found.secrets.unit for found in audits.values() if found.secrets is not None), "")
     losses = {name: found.epsilon_by_distance(radii) for name, found in audits.items()}
     return drawn(axes, _HEIGHT, _draw_epsilons, losses, unit)
@@ -182,17 +186,20 @@ def _draw_epsilons(axes: Axes, losses: Mapping[str, Sequence[DistanceLoss]], uni
     above = blended_transform_factory(axes.transData, axes.transAxes)
     broken = 0
     for number, (name, line) in enumerate(losses.items()):
-        radius, epsilon = (np.array([getattr(each, key) for each in line]) for key in ("radius", "epsilon"))
-        style: dict[str, Any] = {"color": SERIES[number], "marker": MARKERS[number], "markersize": 4.5}
-        style["linestyle"] = DASHES[number % len(DASHES)]
-        good = np.isfinite(epsilon)
-        axes.plot(radius[good], epsilon[good], label=name, **style)
-        if not good.all():
-            axes.plot(radius[~good], np.full((~good).sum(), _TOP - _STEP * broken), transform=above, **style)
+        # A line begins at 0, and that of infinite values where the finite ones end.
+        radius = np.array([0.0, *(each.radius for each in line)])
+        epsilon = np.array([each.epsilon for each in (*line[:1], *line)])
+        style: dict[str, Any] = {"color": SERIES[number], "linestyle": DASHES[number % len(DASHES)]}
+        first = int(np.isfinite(epsilon).sum())
+        axes.plot(radius[:first], epsilon[:first], label=name, drawstyle="steps-pre", **style)
+        if first < len(epsilon):
+            beyond = radius[max(first - 1, 0) :]
+            axes.plot(beyond, np.full(len(beyond), _TOP - _STEP * broken), transform=above, **style)
             broken += 1
     if broken:
         axes.axhline(1.1 * largest, color=MUTED, linewidth=0.8, linestyle=(0, (2, 2)))
-        axes.text(0.005, _TOP - 0.02, "∞", transform=axes.transAxes, va="center", size=12, color=INK)
+        axes.text(0.995, _TOP - 0.02, "∞", transform=axes.transAxes, ha="right", va="center", size=12)
     axes.set_xlim(left=0)
     axes.set_xlabel(f"pairs of secrets at most this far apart{maps.in_unit(unit)}")
+    maps.number_axis(axes.yaxis, 5)
     axes.set_ylabel("least ε in nats")

@@ -17,7 +17,7 @@ from mechdesign.measures._baselines import Baseline, Reference, baselines, refer
 from mechdesign.model._problem import Problem, attack_measure, cost_measure
 from mechdesign.model._words import clip, format_bound, percent, short
 from mechdesign.report import _maps as maps
-from mechdesign.report._style import ACCENT, INK, MUTED, RULE, drawn, is_ours
+from mechdesign.report._style import ACCENT, MUTED, RULE, drawn, is_ours
 from mechdesign.synthesis._result import Design
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def draw_costs(axes: Axes, lines: Sequence[Reference], unit: str) -> None:
         paid = f": {number} {unit}".rstrip()
         text = clip(each.name, _CHARACTERS - len(paid)) + paid
         weight = "bold" if made else "normal"
-        axes.text(0, line + 0.2, text, va="bottom", fontsize=8.0, color=ACCENT if ours else INK, weight=weight)
+        axes.text(0, line + 0.2, text, va="bottom", fontsize=8.0, color=ACCENT if ours else None, weight=weight)
     axes.set_yticks([])
     if is_ours(axes):
         axes.spines["left"].set_visible(False)

@@ -29,12 +29,12 @@ from mechdesign.model._words import short
 from mechdesign.report import _maps as maps
 from mechdesign.report._style import (
     ACCENT,
-    INK,
     MUTED,
     SERIES,
     WIDTH,
     drawn,
     finish,
+    ink,
     is_ours,
     new_figure,
     report_style,
@@ -151,9 +151,9 @@ def _draw_nodes(axes: Axes, places: Floats, marks: GraphMarks) -> None:
     size, ring = float(np.clip(1500 / n, 2, 30)), float(np.clip(6000 / n, 26, 130))
     rings: dict[str, Any] = {"s": ring, "facecolor": "none", "linewidth": 1.3, "zorder": 5, "clip_on": False}
     for nodes, name, style in (
-        (kept, "", {"s": size, "color": INK, "linewidth": 0, "zorder": 4, "rasterized": n > 2000}),
+        (kept, "", {"s": size, "color": ink(axes), "linewidth": 0, "zorder": 4, "rasterized": n > 2000}),
         (marks.excluded, "not possible", {"s": size, "marker": "x", "color": MUTED, "linewidth": 0.8, "zorder": 4}),
-        (alone, "no edge, but protected by the hull", {"edgecolor": INK, **rings}),
+        (alone, "no edge, but protected by the hull", {"edgecolor": ink(axes), **rings}),
         (exposed, "exposed: neither an edge nor the hull protects it", {"edgecolor": _EXPOSED, **rings}),
     ):
         if len(nodes):
@@ -185,7 +185,7 @@ def draw_hull(axes: Axes, hull: ArrayLike, after: ArrayLike | None, unit: str) -
         if len(shape):
             # Two corners are a segment, which is drawn only once: on the way back, dashes would fill the gaps.
             axes.add_patch(Polygon(shape, closed=len(shape) > 2, **style))
-    axes.plot(0, 0, "+", color=INK, markersize=6, zorder=4)
+    axes.plot(0, 0, "+", color=ink(axes), markersize=6, zorder=4)
     reach = 1.12 * float(np.abs(np.concatenate((corners, dashed))).max()) or 1.0
     axes.set_xlim(-reach, reach)
     axes.set_ylim(-reach, reach)

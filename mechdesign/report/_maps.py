@@ -21,7 +21,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._names import named
 from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._words import clip, short
-from mechdesign.report._style import ACCENT, INK, MUTED, RULE, WIDTH, ZERO, is_ours
+from mechdesign.report._style import ACCENT, MUTED, RULE, WIDTH, ZERO, ink, is_ours
 
 _NARROWEST, _FLATTEST = 1 / 3, 12.0
 """Ratios of width to height between which a map is drawn to scale; beyond them, one side would be hardly visible."""
@@ -74,10 +74,11 @@ def draw_map(
     *,
     mark: int | None = None,
     ticks: bool = True,
-) -> None:
+) -> ScalarMappable | None:
     """Draw a number for each member of a domain: as colours of cells or places on a map, or as bars.
 
-    Cells of exactly 0 are hatched, places of 0 are hollow, and bars of 0 are hollow dots; a legend names this symbol.
+    Cells of exactly 0 are hatched, places of 0 are hollow, and bars of 0 are hollow dots. `Axes.legend` names
+    this symbol.
 
     Args:
         axes: Axes of a figure.
@@ -87,6 +88,9 @@ def draw_map(
         mark: Index of a member that is outlined.
         ticks: Whether to show coordinates along a map, instead of a ruler only.
 
+    Returns:
+        The colours of a map, for `Figure.colorbar`; None for bars.
+
     Raises:
         InputError: If there is not one number for each member, or if the index is that of no member.
 
@@ -94,9 +98,9 @@ def draw_map(
         >>> from matplotlib.figure import Figure
         >>> import mechdesign as md
         >>> axes = Figure().subplots()
-        >>> draw_map(axes, md.Domain.grid(2, 1, 2.0, 1.0), [0.25, 0.75])
-        >>> len(axes.patches)
-        2
+        >>> shown = draw_map(axes, md.Domain.grid(2, 2, 2.0, 2.0), [0.1, 0.2, 0.3, 0.4])
+        >>> axes.figure.colorbar(shown).cmap.name
+        'places'
     """
     require_kind(axes, Axes, "axes", "Matplotlib axes")
     numbers = named(values, "values", dtype=np.float64)
@@ -107,15 +111,13 @@ def draw_map(
     norm = norm or find_norm(numbers)
     if domain is None or not is_map(domain):
         _draw_bars(axes, domain, numbers, norm, mark)
-        return
+        return None
     # Colours keep numbers of 0 apart by a symbol, and a logarithmic norm would leave them out.
-    if kind(domain) == "grid":
-        _draw_cells(axes, domain, numbers, norm)
-    else:
-        _draw_points(axes, domain, numbers, norm)
+    shown = (_draw_cells if kind(domain) == "grid" else _draw_points)(axes, domain, numbers, norm)
     frame(axes, domain, ticks)
     if mark is not None:
         mark_place(axes, domain, mark)
+    return shown
 
 
 def draw_numbers(
@@ -127,9 +129,7 @@ def draw_numbers(
     norm: Normalize | None = None,
 ) -> None:
     """Draw a number for each member of a domain, and name the numbers: on a colour bar below a map, or beside bars."""
-    norm = norm or find_norm(values)
-    draw_map(axes, domain, values, norm)
-    _draw_scale([axes], domain, norm, label, write)
+    _draw_scale([axes], draw_map(axes, domain, values, norm), label, write)
 
 
 def draw_panels(
@@ -144,29 +144,29 @@ def draw_panels(
     """Draw numbers (k, m) of the members of a domain on k panels, on one scale."""
     norm = find_norm(rows)
     for panel, row, title, mark in zip(panels, rows, titles, marks, strict=True):
-        draw_map(panel, domain, row, norm, mark=mark, ticks=False)
+        shown = draw_map(panel, domain, row, norm, mark=mark, ticks=False)
         panel.set_title(title)
-    _draw_scale(panels, domain, norm, label, write)
+    _draw_scale(panels, shown, label, write)
     for panel in panels:
         panel.label_outer()
 
 
 def _draw_scale(
-    panels: Sequence[Axes], domain: Domain | None, norm: Normalize, label: str, write: Callable[[float], str]
+    panels: Sequence[Axes], shown: ScalarMappable | None, label: str, write: Callable[[float], str]
 ) -> None:
-    if not is_map(domain):
+    if shown is None:
         for panel in panels:
             panel.set_ylabel(label)
         return
-    figure = panels[0].figure
-    extended = "min" if isinstance(norm, LogNorm) else "neither"
+    logarithmic = isinstance(shown.norm, LogNorm)
+    extended = "min" if logarithmic else "neither"
     style: dict[str, Any] = {"location": "bottom", "extend": extended, "fraction": 0.05, "pad": 0.02, "aspect": 40}
-    bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=panels, **style)
+    bar = panels[0].figure.colorbar(shown, ax=panels, **style)
     bar.outline.set_visible(False)
-    bar.set_label(label + (" (log scale)" if isinstance(norm, LogNorm) else ""))
+    bar.set_label(label + (" (log scale)" if logarithmic else ""))
     bar.formatter = FuncFormatter(lambda value, _: write(value))
     bar.long_axis.set_minor_formatter(NullFormatter())
-    if not isinstance(norm, LogNorm):
+    if not logarithmic:
         bar.locator = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10])
     bar.update_ticks()
 
@@ -223,6 +223,8 @@ def frame(axes: Axes, domain: Domain, ticks: bool = True) -> None:
             number_axis(axis, 6, lambda value: short(value, 4))
         return
     across, up = degrees
+    # A narrow panel has room for two longitudes, which fine steps bring close to its sides.
+    across = across[:: max(1, len(across) - 1)]
     axes.set_xticks([place for place, _ in across], labels=[name for _, name in across])
     axes.set_yticks([place for place, _ in up], labels=[name for _, name in up])
     if to_scale and domain.unit:
@@ -244,9 +246,10 @@ def _degree_ticks(domain: Domain) -> list[list[tuple[float, str]]] | None:
     rates = lengths / spans
     starts = angles.min(axis=0) - points.min(axis=0) / rates
     sides = []
-    for start, rate, ends, letters in zip(starts, rates, np.reshape(extent(domain), (2, 2)), ("EW", "NS"), strict=True):
+    limits, steps = np.reshape(extent(domain), (2, 2)), ((8, "EW"), (4, "NS"))
+    for start, rate, ends, (most, letters) in zip(starts, rates, limits, steps, strict=True):
         first, last = start + ends / rate
-        nice = np.asarray(MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(first, last))
+        nice = np.asarray(MaxNLocator(most, steps=[1, 2, 5, 10]).tick_values(first, last))
         # Keep ticks at the corners despite rounding.
         slack = 1e-6 * (last - first)
         kept = nice[(nice >= first - slack) & (nice <= last + slack)]
@@ -265,7 +268,8 @@ def _ruler(axes: Axes, unit: str, below: bool) -> None:
     length, place = ruler_length(east - west), axes.get_xaxis_transform()
     height, beyond, side = (-0.03, -0.05, "top") if below else (1.02, 1.03, "bottom")
     ends = [east - length, east]
-    axes.plot(ends, [height, height], color=INK, linewidth=2, transform=place, clip_on=False, solid_capstyle="butt")
+    style: dict[str, Any] = {"color": ink(axes), "linewidth": 2, "clip_on": False, "solid_capstyle": "butt"}
+    axes.plot(ends, [height, height], transform=place, **style)
     axes.text(east, beyond, f"{short(length)} {clip(unit)}", transform=place, ha="right", va=side, fontsize=8.0)
 
 
@@ -302,7 +306,7 @@ def mark_place(axes: Axes, domain: Domain, index: int) -> None:
             axes.scatter([x], [y], s=110, facecolor="none", edgecolor=colour, linewidth=thickness, zorder=5)
 
 
-def _draw_cells(axes: Axes, domain: Domain, values: Floats, norm: Normalize) -> None:
+def _draw_cells(axes: Axes, domain: Domain, values: Floats, norm: Normalize) -> ScalarMappable:
     """Draw cells as the pixels of an image, which readers of SVG enlarge without blurring."""
     cells = domain.cells
     assert cells is not None
@@ -311,10 +315,10 @@ def _draw_cells(axes: Axes, domain: Domain, values: Floats, norm: Normalize) -> 
         axes.add_patch(Rectangle((0, 0), cells.width, cells.height, facecolor="none", label=ZERO, **style))
     table = np.ma.masked_equal(values, 0).reshape(cells.rows, cells.columns)
     limits = (0.0, cells.width, 0.0, cells.height)
-    axes.imshow(table, norm=norm, cmap=COLOURS, origin="lower", extent=limits, interpolation="none", zorder=1)
+    return axes.imshow(table, norm=norm, cmap=COLOURS, origin="lower", extent=limits, interpolation="none", zorder=1)
 
 
-def _draw_points(axes: Axes, domain: Domain, values: Floats, norm: Normalize) -> None:
+def _draw_points(axes: Axes, domain: Domain, values: Floats, norm: Normalize) -> ScalarMappable:
     # Points of one size are one shape in a file. All together cover about a tenth of the figure, and each is visible.
     size, present = float(np.clip(4000 / len(values), 16, 90)), values != 0
     x, y = domain.points.T
@@ -323,10 +327,11 @@ def _draw_points(axes: Axes, domain: Domain, values: Floats, norm: Normalize) ->
     # The largest numbers are on top.
     order = np.flatnonzero(present)[np.argsort(values[present], kind="stable")]
     style: dict[str, Any] = {"norm": norm, "cmap": COLOURS, "edgecolor": MUTED, "linewidth": 0.5, "zorder": 3}
-    axes.scatter(x[order], y[order], s=size, c=values[order], rasterized=len(values) > 400, **style)
+    shown = axes.scatter(x[order], y[order], s=size, c=values[order], rasterized=len(values) > 400, **style)
     west, east, south, north = extent(domain)
     axes.set_xlim(west, east)
     axes.set_ylim(south, north)
+    return shown
 
 
 def _draw_bars(axes: Axes, domain: Domain | None, values: Floats, norm: Normalize, mark: int | None) -> None:

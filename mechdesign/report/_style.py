@@ -17,6 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.typing import ColorType
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._check import as_path, require_kind
@@ -147,12 +148,18 @@ def drawn(
         raise InputError("axes", "are of another number", value=len(panels), bound=f"{count}, one for each panel")
     draw(*panels, *args)
     found: Figure = panels[0].get_figure(root=True)
+    put_legend(found, panels)
     return found
 
 
 def is_ours(axes: Axes) -> bool:
     """Return whether axes belong to a figure of this package; those that a caller gave keep their spines."""
     return isinstance(axes.get_figure(root=True), NotebookFigure)
+
+
+def ink(axes: Axes) -> ColorType:
+    """Return the colour of the labels of axes, which is light in a caller's dark style."""
+    return axes.xaxis.label.get_color()
 
 
 def _draw_anew(height: float, draw: Callable[..., None], args: Sequence[object], count: int, shared: bool) -> Figure:
@@ -175,15 +182,18 @@ def finish(figure: Figure) -> None:
     figure.set_layout_engine("none")
 
 
-def put_legend(figure: Figure) -> None:
-    """Explain the symbols of a figure below it, if there are several, or one for zeros."""
+def put_legend(figure: Figure, panels: Sequence[Axes] = ()) -> None:
+    """Explain the symbols of a figure below it, or of a caller's panels in the first, if there are several or zeros."""
     found: dict[str, Any] = {}
-    for axes in figure.axes:
+    for axes in panels or figure.axes:
         found |= zip(*reversed(axes.get_legend_handles_labels()), strict=True)
     if len(found) > 1 or ZERO in found:
         # An edge as faint as many edges would hardly be visible in the legend.
         columns = 2 if max(map(len, found)) < 36 else 1
-        legend = figure.legend(found.values(), found.keys(), loc="outside lower left", ncols=columns)
+        if panels:
+            legend = panels[0].legend(found.values(), found.keys())
+        else:
+            legend = figure.legend(found.values(), found.keys(), loc="outside lower left", ncols=columns)
         for handle in legend.legend_handles:
             if handle is not None:
                 handle.set_alpha(1.0)

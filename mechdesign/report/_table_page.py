@@ -17,7 +17,7 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.model._words import clip, short
 from mechdesign.report._maps import number_axis
 from mechdesign.report._page import Picture, Prose, Row, Section, Table, first_rows, page
-from mechdesign.report._style import ACCENT, INK, MUTED, SERIES, WIDTH, drawn, report_style
+from mechdesign.report._style import ACCENT, MUTED, SERIES, WIDTH, drawn, ink, report_style
 from mechdesign.report._verdicts import describe_errors, judge_table, limit_table, write_count
 from mechdesign.tables._files import Published
 from mechdesign.tables._queries._cumulative_release import CumulativeRelease, NamedQuantile, NamedRange
@@ -214,7 +214,7 @@ def _draw_along(axes: Axes, along: Floats, release: Release) -> None:
     """Draw answers with their intervals over the values of a numeric attribute: as bars, or as a line with a band."""
     if len(along) <= _BARS:
         axes.bar(along, release.answers, 0.8 * np.diff(np.sort(along)).min(), color=ACCENT, alpha=0.45, linewidth=0)
-        axes.vlines(along, release.low, release.high, color=INK, linewidth=0.9)
+        axes.vlines(along, release.low, release.high, color=ink(axes), linewidth=0.9)
     else:
         keep = _thin_indices(len(along))
         axes.fill_between(along[keep], release.low[keep], release.high[keep], color=ACCENT, alpha=0.22, linewidth=0)
@@ -267,7 +267,7 @@ def _draw_dots(axes: Axes, x: Floats, y: Floats | None, sizes: Floats) -> None:
     heights = np.zeros(len(x)) if y is None else y
     area = np.clip(sizes, 0, None) / max(float(sizes.max(initial=0)), 1.0)
     axes.scatter(x, heights, s=40 + 500 * area, color=ACCENT, alpha=0.35, linewidth=0)
-    axes.scatter(x, heights, s=14, color=INK, linewidth=0)
+    axes.scatter(x, heights, s=14, color=ink(axes), linewidth=0)
     for number, place in enumerate(zip(x, heights, strict=True)):
         axes.annotate(str(number), place, xytext=(6, 4), textcoords="offset points")
     axes.margins(0.18)

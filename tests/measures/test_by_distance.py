@@ -10,6 +10,7 @@ from functools import partial
 import networkx as nx
 import numpy as np
 import pytest
+from matplotlib.lines import Line2D
 from refusals import Mistake, assert_refused
 
 import mechdesign as md
@@ -105,8 +106,21 @@ def test_a_certified_channel_keeps_ε_times_the_distance() -> None:
     losses = found.epsilon_by_distance([1, 2, 3])
     assert [each.pairs for each in losses] == [6, 10, 12]
     assert all(each.epsilon <= 0.7 * each.radius * (1 + 1e-15) for each in losses)
-    assert len(found.epsilon_by_distance()) == 10
-    assert found.epsilon_by_distance()[-1].pairs == 12
+
+
+def test_the_radii_by_default_are_the_distances_of_pairs() -> None:
+    for name, distance, radii in (
+        ("a line", LINE, [1, 2, 3]),
+        ("steps of rounded length", LINE * 0.1, [0.1, 0.2, 0.1 * 3]),
+        ("equal up to rounding", TWO + np.array([[0, 0], [2**-50, 0]]), [1 + 2**-50]),
+        ("a pair without bound", np.where(LINE == 3, np.inf, LINE), [1, 2]),
+        ("one place", 0 * LINE, []),
+    ):
+        found = md.audit(np.full((len(distance), 1), 1.0), distance)
+        assert [each.radius for each in found.epsilon_by_distance()] == radii, name
+    far = np.abs(np.subtract.outer(np.arange(80.0), np.arange(80.0)))
+    losses = md.audit(np.full((80, 1), 1.0), far).epsilon_by_distance()
+    assert (len(losses), losses[0].radius, losses[-1].radius) == (50, 1, 79)
 
 
 def test_pairs_at_the_radius_count_whatever_rounding_did() -> None:
@@ -143,6 +157,42 @@ def test_the_figure_sets_infinite_ε_apart() -> None:
     assert not md.figures.epsilon_by_distance({"response": FOUND}).axes[0].texts
 
 
+def heights(line: Line2D, places: np.ndarray) -> np.ndarray:
+    """Return the heights of a line at places, as it is drawn; at a step, the lower one."""
+    return np.interp(places - 1e-9, *line.get_path().vertices.T)
+
+
+def test_the_figure_is_never_below_the_least_ε() -> None:
+    rng = np.random.default_rng(6)
+    distance = md.distances.euclidean(md.Domain.grid(4, 3, 4.0, 3.0, unit="km"))
+    found = md.audit(rng.dirichlet(np.full(12, 9.0), 12), distance)
+    places = np.linspace(0.05, 5.0, 200)
+    truth = [found.epsilon_by_distance([place])[0].epsilon for place in places]
+    for radii in (None, [1, 2.5, 5], [5]):
+        [line] = md.figures.epsilon_by_distance({"noise": found}, radii).axes[0].lines
+        assert (heights(line, places) >= truth).all(), radii
+    [line] = md.figures.epsilon_by_distance({"noise": found}).axes[0].lines
+    apart = np.unique(distance[distance > 0])
+    assert heights(line, apart).tolist() == [found.epsilon_by_distance([each])[0].epsilon for each in apart]
+
+
+def test_infinite_ε_begin_where_the_finite_ones_end() -> None:
+    matrix = [[1, 0, 0], [0.75, 0.25, 0], [0.25, 0.75, 0], [0.25, 0.25, 0.5]]
+    for name, radii, finite, infinite in (
+        ("at once", [1, 2, 3], [], [0, 1, 2, 3]),
+        ("later", [0.5, 1, 2], [0, 0.5], [0.5, 1, 2]),
+    ):
+        lines = md.figures.epsilon_by_distance({"": md.audit(matrix, LINE)}, radii).axes[0].lines
+        assert [list(line.get_xdata()) for line in lines[:2]] == [finite, infinite], name
+
+
 def test_wrong_audits() -> None:
     wrong = ({}, [], FOUND, None, {"a": 1}, {1: FOUND}, dict.fromkeys("abcdef", FOUND), {"a": None}, "text")
     assert_refused(Mistake(repr(audits), partial(md.figures.epsilon_by_distance, audits), "audits") for audits in wrong)
+    # Edges have no lengths; hops do.
+    graph = nx.path_graph(3)
+    policy = {"policy": md.audit(np.full((3, 1), 1.0), graph=graph)}
+    draw = partial(md.figures.epsilon_by_distance, policy)
+    assert_refused([Mistake("a policy graph", draw, "audits['policy']", "md.distances.shortest_path(graph)")])
+    hops = md.audit(np.full((3, 1), 1.0), md.distances.shortest_path(graph))
+    assert [each.radius for each in hops.epsilon_by_distance()] == [1, 2]

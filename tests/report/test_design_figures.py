@@ -126,6 +126,15 @@ def test_a_map_needs_a_number_for_each_member():
             drawn(grid, [0.25] * 4, mark=mark)
 
 
+def test_colours_of_a_map_make_a_colour_bar():
+    grid, points = Domain.grid(2, 2, 2.0, 2.0), Domain.from_points([[0.0, 1.0], [2.0, 3.0], [4.0, 0.0], [1.0, 1.0]])
+    for name, domain in {"cells": grid, "points": points}.items():
+        axes = Figure().subplots()
+        bar = axes.figure.colorbar(draw_map(axes, domain, [0.0, 0.1, 0.2, 0.7]))
+        assert (bar.vmin, bar.vmax, bar.cmap) == (0.0, 0.7, maps.COLOURS), name
+    assert draw_map(Figure().subplots(), None, [0.5, 0.5]) is None
+
+
 def test_answers_of_the_most_likely_secrets_share_one_scale():
     grid = Domain.grid(4, 3, 4.0, 3.0)
     prior, matrix = prior_of(12), mixing(12)
@@ -216,8 +225,10 @@ def test_every_figure_of_a_design_can_be_drawn_on_axes_of_ones_own():
             figures.answers(design, count=3, axes=axes[1])
         assert [bool(panel.images) == bool(domain) for panel in axes.flat] == [True, True, not domain, *[True] * 3]
         assert any(text.get_text().startswith("this design: ") for text in axes[0, 2].texts)
-        # Their legend is the caller's.
-        assert "exactly 0" in axes[0, 0].get_legend_handles_labels()[1]
+        # The legend stands in the first panel.
+        for panel, keys in ((axes[0, 0], ["exactly 0"]), (axes[0, 2], None), (axes[1, 1], None)):
+            legend = panel.get_legend()
+            assert (legend and [text.get_text() for text in legend.get_texts()]) == keys
         assert not axes[0, 0].get_figure().legends
         for wrong in (axes[0, 0], axes[0, :2], axes):
             with pytest.raises(InputError, match=r"axes: are of another number; found \d; must be 3, one"):
@@ -244,6 +255,26 @@ def test_axes_of_ones_own_keep_their_spines_and_those_of_a_new_figure_have_the_s
         after = {side: (spine.get_visible(), spine.get_edgecolor()) for side, spine in axes.spines.items()}
         assert after == before, name
         assert sum(spine.get_visible() for spine in draw().axes[0].spines.values()) == shown, name
+
+
+def test_axes_of_ones_own_in_a_dark_style_have_light_texts_and_marks():
+    import mechdesign as md
+
+    made = asked([0.5, 0.25, 0.25], matrix=np.full((3, 1), 1.0))
+    release = md.tables.Histogram().release(
+        [1, 2], md.tables.Policy.full(md.tables.Domain({"age": range(3)})), epsilon=1, rng=1
+    )
+    with matplotlib.style.context("dark_background"):
+        axes = Figure().subplots(2, 2)
+        md.figures.costs(made, axes=axes[0, 0])
+        md.figures.graph(md.Domain.grid(2, 2, 2.0, 2.0), [[0, 1]], axes=axes[0, 1])
+        md.figures.release(release, axes=axes[1, 0])
+        found = md.audit(np.eye(2), 1 - np.eye(2))
+        md.figures.epsilon_by_distance({"": found}, axes=axes[1, 1])
+    assert "white" in {text.get_color() for text in axes[0, 0].texts}
+    assert_array_equal(axes[0, 1].collections[1].get_facecolor(), [[1, 1, 1, 1]])
+    assert_array_equal(axes[1, 0].collections[0].get_color(), [[1, 1, 1, 1]])
+    assert axes[1, 1].texts[0].get_color() == "white"
 
 
 def test_the_finding_on_errors_says_what_the_numbers_say():
@@ -295,8 +326,8 @@ def test_geographic_maps_have_degrees_at_their_places():
     domain = KINDS["geographic"]
     axes = drawn(domain, prior_of(30))
     names = [label.get_text() for label in axes.get_xticklabels()]
-    assert names == ["74.00°W", "73.95°W"]
-    assert_allclose(axes.get_xticks() / domain.cells.width, [0.2, 0.7], atol=1e-9)
+    assert names == ["74.02°W", "73.92°W"]
+    assert_allclose(axes.get_xticks() / domain.cells.width, [0, 1], atol=1e-9)
     assert axes.get_yticklabels()[0].get_text() == "40.70°N"
     assert [text.get_text() for text in axes.texts] == ["2 km"]
     southern = drawn(KINDS["southern"], prior_of(12))

@@ -24,4 +24,5 @@ def test_figure_3_shows_the_series() -> None:
         np.testing.assert_array_equal(lines[2].get_ydata(), leakage.temporal(budgets, STRONG))
         # The first and the last release are marked.
         assert [lines[0].get_markevery()[place] for place in (0, -1)] == [0, 29]
-    assert [text.get_text() for text in figure.legends[0].get_texts()][-1] == "budget ε"
+    for legend in (own.get_legend(), figure.legends[0]):
+        assert [text.get_text() for text in legend.get_texts()][-1] == "budget ε"
