@@ -103,13 +103,16 @@ def why_not_own(found: os.stat_result) -> str:
     return ""
 
 
-def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = None, *, follow: bool = True) -> bytes:
+def read_regular(
+    path: Path, require: Callable[[os.stat_result], None] | None = None, *, follow: bool = True, most: int = -1
+) -> bytes:
     """Return the content of a regular file, without waiting for pipes or reading devices.
 
     Args:
         path: The file.
         require: A function that receives the status of the opened file; it may raise an error to refuse the file.
         follow: Whether to follow a link.
+        most: The largest number of bytes to read; -1 for all.
 
     Returns:
         The content of the checked file, even if another file takes its name in the meantime.
@@ -125,7 +128,7 @@ def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = 
             raise OSError(None, "it is not a regular file", str(path))
         if require is not None:
             require(found)
-        return file.read()
+        return file.read(most)
 
 
 def read_own(path: Path, refuse: Callable[[str], Exception], *, follow: bool = True) -> bytes:

@@ -50,7 +50,6 @@ def leakage_of_pairs(
     `chain` is the folder of the matrices in `files`, if they have one, and `output` has the table and the page.
     """
     # Imported late, so that wrong usage is rejected immediately.
-    from mechdesign.leakage import _recursion as recursion
     from mechdesign.leakage._series import LONGEST
     from mechdesign.report import _leakage_page as leakage_page
     from mechdesign.report._maps import name_of
@@ -68,25 +67,19 @@ def leakage_of_pairs(
     known = losses(files, *declared, kept.labels)
     bounds, neighbours = bounds[np.ix_(states, states)], _neighbours(problem, states)
     every = _are_few(neighbours, kept.size, specification)
-    found: dict[float, Floats] = {}
-    for count in _counts(steps):
-        with progress(f"{count} of {steps} releases"):
-            found[count] = recursion.temporal([bounds] * count, *known, edges=None if every else neighbours).max(axis=0)
-    # The bounds so far are kept, and drawn, however long that takes.
-    with progress("any number of releases (Ctrl-C leaves it out)"), promising("keeping the bounds found so far"):
-        always, future = _future(bounds, known) if every else (None, _TOO_MANY)
-    if always is not None:
-        # A power of the matrix may bound the leakage below the recursion.
-        found = {count: np.minimum(each, always) for count, each in found.items()} | {math.inf: always}
+    # The bounds so far are kept, and drawn, however long the next ones take.
+    with promising("keeping the bounds found so far"):
+        found, future = _bound(bounds, known, steps, None if every else neighbours)
+    measure = _measure(problem, kept, states)
     measure = _measure(problem, kept, states)
     told = [leakage_page.Told(count, each, _largest(each, neighbours, measure, names)) for count, each in found.items()]
-    last = next(each for each in told if each.releases == steps)
-    said = judge_pairs(steps, {name: value for name, (value, _) in last.largest.items()})
+    unit = measure.unit if measure is not None else ""
+    last = next(each for each in reversed(told) if each.releases <= steps)
+    said = judge_pairs(int(last.releases), {name: value for name, (value, _) in last.largest.items()}, unit)
     rows = [_row(each) for each in told]
     if target is not None:
         lines = ([_cell(value.value) for value in row.values()] for row in rows)
         write_output(target, [csv_text([[*rows[0]], *lines]).encode()])
-    unit = measure.unit if measure is not None else ""
     if page is not None:
         html = leakage_page.html_of_pairs(said, problem.title, (kept, names), told, unit, future, known)
         write_output(page, [html.encode()])
@@ -176,19 +169,35 @@ def _counts(steps: int) -> Iterator[int]:
     yield steps
 
 
-def _future(bounds: Floats, known: Sequence[LossFunction | None]) -> tuple[Floats | None, str]:
-    """Return bounds that hold for any number of releases, or None, and a sentence on them."""
-    from mechdesign.leakage._recursion import supremum
+def _bound(
+    bounds: Floats, known: Sequence[LossFunction | None], steps: int, edges: nx.Graph | None
+) -> tuple[dict[float, Floats], str]:
+    """Return the bounds after 1, 2, 5, … releases and any number, and a sentence on the latter.
 
+    Ctrl-C leaves out what is not yet found. With edges nothing is said of any number.
+    """
+    from mechdesign.leakage import _recursion as recursion
+
+    found: dict[float, Floats] = {}
     try:
-        limit = supremum(bounds, *known)
+        for count in _counts(steps):
+            with progress(f"{count} of {steps} releases"):
+                found[count] = recursion.temporal([bounds] * count, *known, edges=edges).max(axis=0)
+        if edges is not None:
+            return found, _TOO_MANY
+        with progress("any number of releases (Ctrl-C leaves it out)"):
+            limit = recursion.supremum(bounds, *known)
     except (KeyboardInterrupt, SolverInterruptedError):
-        return None, _STOPPED
+        if not found:
+            raise
+        return found, _STOPPED
     except SolverError as error:
-        return None, f"not decided: {error}"
+        return found, f"not decided: {error}"
+    # A power of the matrix may bound the leakage below the recursion.
+    found = {count: np.minimum(each, limit.bounds) for count, each in found.items()} | {math.inf: limit.bounds}
     endless = np.count_nonzero(np.isinf(limit.bounds))
     few = f"no bound is known for {endless} of {bounds.size - len(bounds)} ordered pairs"
-    return limit.bounds, f"{few if endless else 'every pair has a bound'} if the matrices stay the same at every step"
+    return found, f"{few if endless else 'every pair has a bound'} if the matrices stay the same at every step"
 
 
 def _measure(problem: Problem, kept: Domain, states: Integers) -> Measure | None:

@@ -69,7 +69,7 @@ def leakage(
 
     --epsilon must bound every pair of states, and not be per unit of a distance. With SPEC.toml each release meets its
     requirements, such as an ε per km, instead. Shown are the largest bounds of neighbours, per unit of distance, and of
-    all pairs, after 1, 2, 5, … releases and after any number. Ctrl-C leaves out the last and keeps the others.
+    all pairs, after 1, 2, 5, … releases and after any number. Ctrl-C keeps those that are found.
 
     A matrix is a CSV of numbers, a .npy file or a sparse .npz file of SciPy, with a row for each current state. A row
     of zeros may be any row. A missing matrix is one that the adversary does not know. Releases are counted from 0.
@@ -89,10 +89,7 @@ def leakage(
         epsilon = _EXAMPLE_EPSILON if epsilon is None else epsilon
         steps = _EXAMPLE_STEPS if steps is None else steps
     budgets = np.zeros(0) if specification is not None else _budgets(epsilon, steps, budget_file)
-    # Devices and pipes have no page beside them.
-    page = target.with_suffix(".html") if target is not None and target.suffix == ".csv" else None
-    for file in (target, page):
-        check_output(file)
+    page = _page_beside(target)
     if specification is not None and steps is not None:
         from mechdesign.cli._pairs import leakage_of_pairs
 
@@ -125,6 +122,16 @@ def leakage(
     }
     following = [] if example is None else _next(example)
     return Found(said, shown | {"file": target, "page": page, "releases": releases, "next": following})
+
+
+def _page_beside(target: Path | None) -> Path | None:
+    """Return the page beside a table; devices and pipes have none. Raise if one of both cannot be written."""
+    page = target.with_suffix(".html") if target is not None and target.suffix == ".csv" else None
+    if target is not None and page is None and (target.is_file() or not target.exists()):
+        raise click.UsageError(f"-o {target}: the table is a .csv file, and its page the .html file beside it")
+    for file in (target, page):
+        check_output(file)
+    return page
 
 
 def _columns(budgets: Floats, before: LossFunction | None, after: LossFunction | None) -> dict[str, Floats]:

@@ -70,7 +70,9 @@ _FAR = 1e300
 
 # The relative error of the largest scale, and the share of its upper end at which the search gives up.
 _SCALE_TOLERANCE = 1e-6
-_LEAST_SCALE = 1e-9
+_LEAST_SCALE = 1e-30
+# The largest bound of a scaled release.
+_WIDEST = 1e299
 # The logarithm of the ratio of two scales that are tried one after the other is at most this.
 _LONGEST_STEP = 14.0
 
@@ -607,7 +609,7 @@ def largest_scale(
 ) -> float:
     """Return the largest c so that releases with the bounds c·shape leak at most α·shape about every pair, at any time.
 
-    The result is rounded down, by at most a millionth, and checked with `temporal`: a metric requirement of ε = c times
+    The result is rounded down, by about a millionth, and checked with `temporal`: a metric requirement of ε = c times
     the distances keeps a day of releases below α times the distances.
 
     Args:
@@ -656,17 +658,23 @@ def largest_scale(
         """
         bounds = np.where(np.isinf(E), np.inf, up(np.where(np.isinf(E), 0.0, E) * scale))
         leaked = bound_pairs([bounds] * releases, {"backward": backward, "forward": forward}, None).max(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio: Floats = np.nan_to_num(leaked / limits, nan=0.0, posinf=np.inf)
             shares = bounds / limits
-        s, t = np.unravel_index(ratio.argmax(), ratio.shape)
-        if scale <= _LEAST_SCALE * most and ratio[s, t] > 1:
+            values = np.log(ratio)
+        s, t = np.unravel_index(values.argmax(), values.shape)
+        # An infinite leakage, and one above 0, is so at every scale.
+        endless = np.isinf(leaked[s, t]) or limits[s, t] == 0
+        if values[s, t] > 0 and (endless or scale <= _LEAST_SCALE * most):
+            what = "is exceeded at every scale > 0" if endless else f"is exceeded even at the scale {scale:.3g}"
             bound, remedy = f"more than {limits[s, t]:.6g} nats", "give a shape with other pairs, or fewer releases"
-            raise InputError(f"alpha[{s},{t}]", "is exceeded at every scale > 0", bound=bound, remedy=remedy)
-        return math.log(ratio[s, t]), float(shares[s, t])
+            raise InputError(f"alpha[{s},{t}]", what, bound=bound, remedy=remedy)
+        return float(values[s, t]), float(shares[s, t])
 
-    # The factor makes up for the roundings of the quotient and of the bounds.
-    most = max(float((limits[counts] / E[counts]).min()) * (1 - 4 * ULP), _LEAST_ENTRY)
+    # The factor makes up for the roundings of the quotient and of the bounds. No bound overflows.
+    with np.errstate(over="ignore"):
+        most = max(float((limits[counts] / E[counts]).min()) * (1 - 4 * ULP), _LEAST_ENTRY)
+        most = min(most, float(_WIDEST / E[np.isfinite(E)].max()), _WIDEST)
     return _largest_root(excess, most, most / math.sqrt(releases), Deadline(progress=progress))
 
 
@@ -703,5 +711,5 @@ def _largest_root(
         if not low < guess < above or count % 8 == 0:
             guess = (low + high) / 2
         guess = min(max(guess, below + _SCALE_TOLERANCE / 2), above - _SCALE_TOLERANCE / 2)
-        scale = min(math.exp(guess), most)
+        scale = most if guess >= math.log(most) else math.exp(guess)
     return found

@@ -180,6 +180,10 @@ class _Task:
     def _passed(self, loss: LossFunction, bounds: Floats) -> Floats:
         """Return an upper bound of T(B); on edges only, the least of it closed along paths and of L(max B)."""
         rows = self._rows[id(loss)]
+        for other in self._rows.values():
+            # Only the matrix of successive steps keeps its starts, which are large.
+            if other is not rows:
+                other.starts.clear()
         passed = step(rows, bounds, self.edges)[0]
         if self.edges is not None:
             used = np.arange(self.n) if len(rows.any) else np.unique(rows.col)

@@ -94,7 +94,7 @@ class Rows:
         self.support = sparse.csr_array(
             (np.ones(len(self.col), dtype=np.float32), self.col, self.ptr), shape=entries.shape
         )
-        self.starts: dict[bytes, tuple[Flags, object]] = {}
+        self.starts: dict[tuple[bytes, ...], tuple[Flags, object]] = {}
         first: dict[bytes, int] = {}
         keys = (hashlib.sha256(self.col[part].tobytes() + self.log[part].tobytes()).digest() for part in parts)
         self.same: Integers = np.array([first.setdefault(key, row) for row, key in enumerate(keys)], dtype=np.int64)
@@ -298,7 +298,7 @@ class _Transports:
         sources, sinks = np.bincount(source_pair, minlength=len(s)), size[t]
         sink_entry = _ragged(rows.ptr[t], sinks)
         each = sinks[source_pair]
-        self.starts, self.key = rows.starts, b"".join(each.tobytes() for each in (s, t, kept) if each is not None)
+        self.starts, self.key = rows.starts, tuple(each.tobytes() for each in (s, t, kept) if each is not None)
         self.pairs, self.source_pair, self.sink_pair = (s, t), source_pair, np.repeat(numbers, sinks)
         self.source_state, self.sink_state = rows.col[source_entry], rows.col[sink_entry]
         self.source: Integers = np.repeat(np.arange(len(source_entry)), each)

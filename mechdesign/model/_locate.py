@@ -104,6 +104,12 @@ DEGREES: Axes = ("latitude", "longitude")
 PLANE: Axes = ("x", "y")
 """The names of coordinates on the plane, in the unit of the domain."""
 
+
+def name_axes(dimension: int) -> list[str]:
+    """Return the names of coordinates of points in a number of dimensions, for heads of tables."""
+    return ["x", "y", "z"][:dimension] if dimension <= 3 else [f"x{axis}" for axis in range(dimension)]
+
+
 INTERCHANGED = "latitude and longitude look interchanged"
 """The hint in errors about an invalid latitude that would be a valid longitude."""
 

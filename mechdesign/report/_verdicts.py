@@ -252,7 +252,7 @@ def judge_leakage(largest: float) -> Verdict:
     )
 
 
-def judge_pairs(releases: int, largest: Mapping[str, float]) -> Verdict:
+def judge_pairs(releases: int, largest: Mapping[str, float], unit: str) -> Verdict:
     """Return the verdict on the bounds of pairs after a number of releases; `largest` are bounds by their names."""
     sides = {"neighbours": "neighbours", "all_pairs": "any two states"}
     clauses = [f"between {sides[name]} by {_by_factor(value)}" for name, value in largest.items() if name in sides]
@@ -260,7 +260,10 @@ def judge_pairs(releases: int, largest: Mapping[str, float]) -> Verdict:
         return Verdict(True, "There is one state, and nothing to tell it from.")
     count = "One release may" if releases == 1 else f"{releases} releases together may"
     which = "its state" if releases == 1 else "the state at one of them"
-    return Verdict(True, f"{count} change the odds on {which} {', and '.join(clauses)}.")
+    said = f"{count} change the odds on {which} {', and '.join(clauses)}"
+    if math.isfinite(steepest := largest.get("per_unit", math.inf)):
+        said += f": at most {write_nats(steepest)} nats per {unit or 'unit of distance'}"
+    return Verdict(True, f"{said}.")
 
 
 def _by_factor(leakage: float) -> str:

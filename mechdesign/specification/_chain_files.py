@@ -29,6 +29,7 @@ from mechdesign.leakage._series import place_of, read_step, require_kind_of
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import ChainTable
+from mechdesign.model._locate import name_axes
 from mechdesign.model._markov import MarkovChain, OpenChain
 from mechdesign.model._words import format_bound
 from mechdesign.specification._chains import build_correlations
@@ -93,11 +94,11 @@ def matrix_bytes(chain: MarkovChain | OpenChain) -> bytes:
 
 def state_rows(domain: Domain, states: Integers) -> list[list[object]]:
     """Return the rows of ``states.csv``, with its head, for the states of a chain."""
-    degrees = domain.degrees
-    rows: list[list[object]] = [["row", "state", "label", *(("latitude", "longitude") if degrees is not None else ())]]
+    degrees, axes = domain.degrees, name_axes(domain.points.shape[1])
+    places, names = (domain.points, axes) if degrees is None else (degrees, ("latitude", "longitude"))
+    rows: list[list[object]] = [["row", "state", "label", *names]]
     for row, state in enumerate(states.tolist()):
-        place = [] if degrees is None else [repr(value) for value in degrees[state].tolist()]
-        rows.append([row, state, domain.labels[state], *place])
+        rows.append([row, state, domain.labels[state], *map(repr, places[state].tolist())])
     return rows
 
 

@@ -182,7 +182,7 @@ def _begins(path: Path, pattern: str) -> bool:
     """Return whether a file is empty, or begins with a pattern; an empty pattern fits everything."""
     try:
         # A pipe would make this process wait.
-        return not pattern or not (content := read_regular(path)) or bool(re.match(pattern.encode(), content))
+        return not pattern or not (head := read_regular(path, most=2**16)) or bool(re.match(pattern.encode(), head))
     except OSError:
         return False
 

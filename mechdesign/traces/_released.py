@@ -39,6 +39,7 @@ from mechdesign.certify._texts import csv_text
 from mechdesign.leakage._plans import OUTSIDE
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
+from mechdesign.model._locate import name_axes
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
 from mechdesign.synthesis._folders import ADD_UP, NO_FILES, SET, Files, check_folder, prepare_files, read_object
@@ -122,8 +123,7 @@ _REHEARSAL = "a rehearsal, not to be published"
 
 def outputs_csv(releases: Sequence[Release], domain: Domain) -> bytes:
     """Return ``released.csv``, with all digits of the numbers."""
-    d = domain.points.shape[1]
-    places = ["x", "y", "z"][:d] if d <= 3 else [f"x{axis}" for axis in range(d)]
+    places = name_axes(domain.points.shape[1])
     snapped = releases[0].output is not None
     degrees = domain.degrees if snapped else None
     head = ["step", *(["state", "label"] if snapped else []), *places]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import re
 import shutil
 from fractions import Fraction
@@ -19,10 +20,12 @@ import mechdesign as md
 from mechdesign.base._deadline import promise
 from mechdesign.cli import _pairs
 from mechdesign.errors import SolverError, SolverInterruptedError
+from mechdesign.leakage import _recursion as recursion
 
 # Four cells in two rows; people stay with probability 1/2, or go to a cell that shares a side.
 WALK = np.array([[2, 1, 1, 0], [1, 2, 0, 1], [1, 0, 2, 1], [0, 1, 1, 2]]) / 4
 CELLS = md.Domain.grid(2, 2, 3.0, 2.0)
+PLACES = ["0.75,0.5", "2.25,0.5", "0.75,1.5", "2.25,1.5"]
 DISTANCES = md.distances.euclidean(CELLS)
 BOUNDS = md.leakage.pairs(md.MetricPrivacy("0.5", DISTANCES))
 GRID = """
@@ -52,8 +55,8 @@ def write_chain(matrix: np.ndarray[Any, Any], states: list[int], labels: str = "
     chain = md.MarkovChain(matrix)
     for name, each in (("forward", chain), ("backward", chain.reverse(chain.stationary()))):
         np.savetxt(f"chain/{name}.csv", each.matrix, delimiter=",", fmt="%.17g")
-    rows = [f"{row},{state},{labels[state]}" for row, state in enumerate(states)]
-    write("\n".join(["row,state,label", *rows]) + "\n", "chain/states.csv")
+    rows = [f"{row},{state},{labels[state]},{PLACES[state]}" for row, state in enumerate(states)]
+    write("\n".join(["row,state,label,x,y", *rows]) + "\n", "chain/states.csv")
 
 
 def matrices() -> tuple[Any, Any]:
@@ -177,19 +180,36 @@ def test_what_is_not_decided_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), SolverInterruptedError("stopped")])
-def test_ctrl_c_leaves_out_any_number_and_keeps_the_rest(monkeypatch: pytest.MonkeyPatch, stop: BaseException) -> None:
-    def interrupt(*_: object) -> None:
-        # Otherwise the process would end before the page is drawn.
-        assert promise() == "keeping the bounds found so far"
-        raise stop
+@pytest.mark.parametrize("kept", [4, 2, 1, 0])
+def test_ctrl_c_keeps_the_bounds_that_are_found(
+    monkeypatch: pytest.MonkeyPatch, kept: int, stop: BaseException
+) -> None:
+    count = 0
 
-    monkeypatch.setattr("mechdesign.leakage._recursion.supremum", interrupt)
+    def interrupt(whole: Any) -> Any:
+        def bound(*arguments: Any, **options: Any) -> Any:
+            nonlocal count
+            count += 1
+            # Otherwise the process would end before the page is drawn.
+            assert promise() == "keeping the bounds found so far"
+            if count > kept:
+                raise stop
+            return whole(*arguments, **options)
+
+        return bound
+
+    for name in ("temporal", "supremum"):
+        monkeypatch.setattr(recursion, name, interrupt(getattr(recursion, name)))
     ended = run(*LINE, "--json", "-o", "evening.csv")
-    found = json.loads(ended.stdout)
     assert ended.exit_code == 130
-    assert [row["releases"] for row in found["after"]] == [1, 2, 5, 13]
+    if not kept:
+        assert "stopped" in ended.stderr
+        assert not {"evening.csv", "evening.html"} & {*os.listdir()}
+        return
+    found = json.loads(ended.stdout)
+    assert [row["releases"] for row in found["after"]] == [1, 2, 5, 13][:kept]
     assert found["any_number_of_releases"] == "not computed: stopped"
-    assert len(Path("evening.csv").read_text().splitlines()) == 5
+    assert len(Path("evening.csv").read_text().splitlines()) == kept + 1
     assert "not computed: stopped" in Path("evening.html").read_text()
 
 
@@ -205,6 +225,11 @@ def test_numbers_of_releases() -> None:
     assert [list(_pairs._counts(steps)) for steps in (1, 2, 3, 10, 24)] == [
         [1], [1, 2], [1, 3], [1, 2, 5, 10], [1, 2, 5, 10, 24],
     ]  # fmt: skip
+
+
+def states_csv(*rows: str) -> str:
+    """Return a file of states, each with the place of the state of its row."""
+    return "\n".join(["row,state,label,x,y", *(f"{row},{PLACES[int(row[0])]}" for row in rows)]) + "\n"
 
 
 def test_wrong_usage() -> None:
@@ -223,14 +248,16 @@ def test_wrong_usage() -> None:
         write(text, name)
     np.savetxt("many.csv", np.eye(_pairs.MOST_STATES + 1), delimiter=",")
     for name, states in {
-        "label": "row,state,label\n0,0,0\n1,1,1\n2,2,2\n3,3,home\n",
-        "order": "row,state,label\n0,1,1\n1,0,0\n2,2,2\n3,3,3\n",
-        "beyond": "row,state,label\n0,4,4\n",
-        "fewer": "row,state,label\n0,0,0\n1,1,1\n",
+        "label": states_csv("0,0,0", "1,1,1", "2,2,2", "3,3,home"),
+        "order": states_csv("1,1,1", "0,0,0", "2,2,2", "3,3,3"),
+        "beyond": states_csv("0,4,4"),
+        "fewer": states_csv("0,0,0", "1,1,1"),
+        "moved": states_csv("0,0,0", "1,1,1").replace("2.25,", "2.5,"),
+        "nowhere": "row,state,label\n0,0,0\n",
         "earth": "row,state,label,latitude,longitude\n0,0,0,1.25,3.5\n",
         "north": "row,state,label,latitude,longitude\n0,0,0,north,3.5\n",
         "table": "row,label\n0,a\n",
-        "word": "row,state,label\n0,one,1\n",
+        "word": states_csv("0,one,1"),
     }.items():
         shutil.copytree("chain", name)
         write(states, f"{name}/states.csv")
@@ -254,12 +281,17 @@ def test_wrong_usage() -> None:
         "leakage city.toml --chain order --steps 3": "order/states.csv, line 3: does not fit the specification",
         "leakage city.toml --chain beyond --steps 3": "beyond/states.csv, line 2: does not fit the specification",
         "leakage city.toml --chain fewer --steps 3": "backward (fewer/backward.csv): has another number of states",
+        "leakage city.toml --chain moved --steps 3": "moved/states.csv, line 3: does not fit the specification",
+        "leakage city.toml --chain nowhere --steps 3": "nowhere/states.csv, line 1: does not fit the specification",
         "leakage city.toml --chain table --steps 3": "table/states.csv, line 1: does not fit the specification",
         "leakage city.toml --chain word --steps 3": "word/states.csv, line 2: does not fit the specification",
         "leakage city.toml --chain earth --steps 3": "earth/states.csv, line 1: does not fit the specification",
         "leakage earth.toml --chain north --steps 3": "north/states.csv, line 2: does not fit the specification",
         f"leakage earth.toml {chain}": "Count the chain with this specification: mechdesign chain SPEC.toml",
         f"leakage city.toml {chain} -o held.csv": "already exists",
+        f"leakage city.toml {chain} -o page.html": "the table is a .csv file, and its page the .html file beside it",
+        f"leakage city.toml {chain} -o page": "the table is a .csv file",
+        f"leakage city.toml {chain} -o no/page.csv": "no",
     })  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def pairs_page() -> str:
     bounds = np.array([[0, 1, np.inf], [1, 0, 2], [3, 2, 0]])
     largest = {"per_unit": (2.0, (LABELS[1], LABELS[0])), "all_pairs": (np.inf, (LABELS[0], LABELS[2]))}
     told = [_leakage_page.Told(count, bounds, largest) for count in (1, 2, np.inf)]
-    said = judge_pairs(2, {name: value for name, (value, _) in largest.items()})
+    said = judge_pairs(2, {name: value for name, (value, _) in largest.items()}, MARKUP)
     return _leakage_page.html_of_pairs(said, HOSTILE, (domain, LABELS), told, MARKUP, MARKUP, (None, forward))
 
 
