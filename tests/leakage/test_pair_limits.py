@@ -15,9 +15,9 @@ from scipy.optimize import linprog
 
 import mechdesign as md
 from mechdesign.base._deadline import Deadline
-from mechdesign.leakage import _limits, _transport
+from mechdesign.leakage import _limits, _matrices, _transport
 from mechdesign.leakage._bounds import close
-from mechdesign.leakage._transport import Rows, step
+from mechdesign.leakage._transport import Rows, enclose, step
 from mechdesign.solve._contract import Answer, BackEnd, Options
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._registry import find
@@ -385,6 +385,44 @@ def test_the_largest_scale_keeps_the_limit_and_a_larger_one_does_not() -> None:
     lumped = [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]]
     apart = [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
     assert 0 < md.leakage.largest_scale(apart, 1.0, 2, backward=lumped) < 1
+
+
+def test_scales_of_shapes_that_differ_by_hundreds_of_powers() -> None:
+    P, three = [[0.8, 0.2], [0.2, 0.8]], [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]]
+    tiny, pair = [[0, 1e-10, 1], [1e-10, 0, 1], [1, 1, 0]], [[0, 1, INF], [1, 0, INF], [INF, INF, 0]]
+    # The leakage of the close pair stays just below its limit, ln 9.009, until other bounds are far too large.
+    flat = [[0, 1e-5, 100, 100], [1e-5, 0, 100, 100], [100, 100, 0, 100], [100, 100, 100, 0]]
+    limits = np.where(np.eye(4) > 0, 0, INF)
+    limits[0, 1], limits[2, 3] = math.log(9.009), 100
+    stuck = [[0, 0, 0.9, 0.1], [0, 0, 0.1, 0.9], [0.25] * 4, [0.25] * 4]
+    for name, shape, alpha, releases, chain, expected in (
+        ("a close pair", tiny, pair, 3, three, 2.792152),
+        ("a close pair without a search", flat, limits, 12, stuck, 1.0),
+        ("a wide pair without a limit", [[0, 1], [1e300, 0]], [[0, 10], [INF, 0]], 3, P, 0.1),
+        ("a tiny limit", [[0, 1e-100], [1e-100, 0]], 1e-150, 1, P, 1e-150),
+        ("a huge limit", [[0, 1e-200], [1e-200, 0]], [[0, 1e200], [1e200, 0]], 3, P, 1e299),
+    ):
+        scale = md.leakage.largest_scale(shape, alpha, releases, chain)
+        assert scale == pytest.approx(expected, rel=2e-6), name
+
+
+def test_one_matrix_at_a_time_keeps_its_starts() -> None:
+    chains = [np.random.default_rng(seed).dirichlet(np.ones(4), 4) for seed in range(3)]
+    task = _matrices._Task([alike(0.3, 4)] * 4, {"backward": md.leakage.Varying(chains)}, None)
+    task.carried("backward")
+    assert sorted(len(rows.starts) for rows in task._rows.values()) == [0, 0, 1]
+
+
+def test_a_block_of_parts_of_rows_has_its_own_start() -> None:
+    rng = np.random.default_rng(0)
+    P, E = rng.dirichlet(np.ones(16), 16), close(rng.random((16, 16)) * (1 - np.eye(16)))
+    rows = Rows(P)
+    # As bytes, these two pairs of rows are the other pair of rows and its part.
+    enclose(rows, np.array([5, 7]), np.array([1, 0]), E)
+    part = np.arange(16)[None] == 0
+    upper, lower = enclose(rows, np.array([5]), np.array([7]), E, part)
+    expected = enclose(Rows(P), np.array([5]), np.array([7]), E, part)
+    assert np.allclose((upper, lower), expected, rtol=0, atol=1e-12)
 
 
 def pivots(monkeypatch: pytest.MonkeyPatch) -> list[int]:
