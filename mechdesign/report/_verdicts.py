@@ -260,10 +260,11 @@ def judge_pairs(releases: int, largest: Mapping[str, float], unit: str) -> Verdi
         return Verdict(True, "There is one state, and nothing to tell it from.")
     count = "One release may" if releases == 1 else f"{releases} releases together may"
     which = "its state" if releases == 1 else "the state at one of them"
-    said = f"{count} change the odds on {which} {', and '.join(clauses)}"
+    changed = ", and ".join(clauses)
     if math.isfinite(steepest := largest.get("per_unit", math.inf)):
-        said += f": at most {write_nats(steepest)} nats per {unit or 'unit of distance'}"
-    return Verdict(True, f"{said}.")
+        per = f"{write_nats(steepest)} nats per {unit or 'unit of distance'}"
+        return Verdict(True, f"{count} tell up to {per}: the odds on {which} may change {changed}.")
+    return Verdict(True, f"{count} change the odds on {which} {changed}.")
 
 
 def _by_factor(leakage: float) -> str:
