@@ -72,3 +72,40 @@ def test_the_landing_page_shows_the_stored_measurement_of_its_town():
     stored = json.loads((DOCS / "results" / "same_epsilon.json").read_text(encoding="utf-8"))["values"]
     less = stored["planar Laplace, moved to the nearest answer, less"]
     assert f"## {less:.0%} less error at the same ε".replace("%", " %") in text
+
+
+def test_a_repeated_answer_tells_what_no_leakage_counts():
+    """Four reports of two states: an answer that is kept for each state, and a fresh draw for each report."""
+    chain, law = np.array([[0.95, 0.05], [0.5, 0.5]]), [10 / 11, 1 / 11]
+    weights = np.ones((2, 6))
+    weights[0, 0] = weights[1, 1] = math.exp(0.1)
+    channel = weights / weights.sum(axis=1, keepdims=True)
+    bound = md.leakage.temporal([0.1] * 4, chain, chain).max()
+    for kept, told in ((False, 0.21), (True, 5.4)):
+        likelihoods = np.zeros((2, 6, 6, 6, 6))
+        for path in itertools.product((0, 1), repeat=4):
+            moves = law[path[0]] * math.prod(chain[now, later] for now, later in itertools.pairwise(path))
+            drawn = sorted(set(path)) if kept else range(4)
+            for answers in itertools.product(range(6), repeat=len(drawn)):
+                of = dict(zip(drawn, answers, strict=True))
+                shown = tuple(of[state if kept else report] for report, state in enumerate(path))
+                states = drawn if kept else path
+                drawing = math.prod(channel[state, answer] for state, answer in zip(states, answers, strict=True))
+                likelihoods[path[1]][shown] += moves * drawing
+        likelihoods /= likelihoods.sum(axis=(1, 2, 3, 4), keepdims=True)
+        seen = likelihoods.min(axis=0) > 0
+        largest = np.abs(np.diff(np.log(likelihoods[:, seen]), axis=0)).max()
+        assert largest == pytest.approx(told, rel=0.05)
+        assert (largest <= bound) == (not kept)
+
+
+def test_two_reports_from_another_start_tell_more_than_from_the_stationary_law():
+    city = md.Domain.grid(columns=4, rows=3, width=8.0, height=6.0, unit="km")
+    distance = md.distances.euclidean(city)
+    near = (md.distances.chebyshev(city) <= 2.0).astype(float)
+    walk = md.MarkovChain(near / near.sum(axis=1, keepdims=True))
+    once, apart = md.leakage.pairs(md.MetricPrivacy(1, distance)), distance > 0
+    started = md.leakage.Varying.from_start(walk, np.full(12, 1 / 12), 1).steps[0]
+    for before, told in ((walk.reverse(walk.stationary()), 2.0), (started, 2.18)):
+        bounds = md.leakage.temporal([once] * 2, before, walk)[-1]
+        assert (bounds[apart] / distance[apart]).max() == pytest.approx(told, abs=5e-3)
