@@ -100,6 +100,7 @@ autodoc_type_aliases = {
     "Flags": "numpy.ndarray",
     "Floats": "numpy.ndarray",
     "Integers": "numpy.ndarray",
+    "ScalarMappable": "matplotlib.cm.ScalarMappable",
 }
 autodoc_default_options = {"members": True}
 napoleon_numpy_docstring = False
