@@ -21,8 +21,6 @@ PROGRAM = """
 import signal, sys
 from mechdesign.__main__ import run
 
-# Where tests run in the background, Ctrl-C is ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 own = signal.signal
 
 def announce(*handler):
