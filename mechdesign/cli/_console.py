@@ -261,27 +261,18 @@ def watch_signals() -> Iterator[None]:
         return
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
-    hook = sys.unraisablehook
     thread = threading.Thread(target=_watch, args=(receiver,), daemon=True)
     with receiver, sender:
         thread.start()
         try:
             signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            sys.unraisablehook = partial(_print_unraisable, hook)
             yield
         finally:
             signal.signal(signal.SIGINT, before)
             signal.set_wakeup_fd(-1)
-            sys.unraisablehook = hook
             sender.close()
             thread.join()
-
-
-def _print_unraisable(hook: Callable[[Any], object], unraisable: Any) -> None:
-    """Print an error that Python cannot raise, but no Ctrl-C, such as one in a callback of an import."""
-    if unraisable.exc_type is not KeyboardInterrupt:
-        hook(unraisable)
 
 
 def _watch(receiver: socket.socket) -> None:
@@ -332,10 +323,20 @@ def use_streams() -> Iterator[None]:
             sys.stdout.fileno(), "w", encoding="utf-8", errors="backslashreplace", closefd=False
         )
     sys.stderr = _NotesStream(sys.stderr)
+    hook = sys.unraisablehook
+    sys.unraisablehook = partial(_print_unraisable, hook)
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         sys.stdout, sys.stderr = before
+
+
+def _print_unraisable(hook: Callable[[Any], object], unraisable: Any) -> None:
+    """Print an error that Python cannot raise, but no Ctrl-C in an import, and no end of what it left half made."""
+    kind, name = unraisable.exc_type, getattr(unraisable.object, "__name__", "")
+    if kind is not KeyboardInterrupt and (kind is not AttributeError or name != "__del__"):
+        hook(unraisable)
 
 
 def divert(stream: TextIO) -> None:
