@@ -127,10 +127,10 @@ def leakage(
 def _page_beside(target: Path | None) -> Path | None:
     """Return the page beside a table; devices and pipes have none. Raise if one of both cannot be written."""
     page = target.with_suffix(".html") if target is not None and target.suffix == ".csv" else None
-    if target is not None and page is None and (target.is_file() or not target.exists()):
-        raise click.UsageError(f"-o {target}: the table is a .csv file, and its page the .html file beside it")
     for file in (target, page):
         check_output(file)
+    if target is not None and page is None and not target.exists():
+        raise click.UsageError(f"-o {target}: the table is a .csv file, and its page the .html file beside it")
     return page
 
 

@@ -115,12 +115,12 @@ def test_a_page_is_written_beside_the_table() -> None:
         assert f'<th scope="row">{name}</th><td>{at_most(value)}</td>' in page, name
     assert "The adversary knows Pr(state before | state now), a matrix of 2 states." in page
     assert "The adversary does not know Pr(next state | state now)." in page
-    # No file is replaced, and other names have no page.
+    # No file is replaced, and a table has no other ending.
     Path("fourth.html").write_text("mine")
     assert "already exists" in flat(run(*line, "-o", "fourth.csv").stderr)
     assert not Path("fourth.csv").exists()
-    well(*line, "-o", "plain.txt")
-    assert not Path("plain.html").exists()
+    assert "the table is a .csv file" in flat(run(*line, "-o", "plain.txt").stderr)
+    assert not Path("plain.txt").exists()
 
 
 def test_no_bound() -> None:
