@@ -71,7 +71,7 @@ def test_no_result_is_written_onto_a_ledger() -> None:
     Path("B.csv").write_text("0.9,0.1\n0.2,0.8\n")
     lines = ("leakage --backward B.csv --epsilon 0.1 --steps 2", "budget --alpha 1 --steps 2")
     assert_wrong_usage({f"{line} -o l.json": "l.json already exists" for line in lines})
-    well(*lines[0].split(), "-o", "other.json")
+    well(*lines[0].split(), "-o", "other.csv")
 
 
 def test_a_ledger_in_a_folder_of_a_group_is_for_its_members() -> None:
