@@ -69,7 +69,7 @@ def leakage_of_pairs(
     every = _are_few(neighbours, kept.size, specification)
     # The bounds so far are kept, and drawn, however long the next ones take.
     with promising("keeping the bounds found so far"):
-        found, future = _bound(bounds, known, steps, None if every else neighbours)
+        found, future = _find_bounds(bounds, known, steps, None if every else neighbours)
     measure = _measure(problem, kept, states)
     measure = _measure(problem, kept, states)
     told = [leakage_page.Told(count, each, _largest(each, neighbours, measure, names)) for count, each in found.items()]
@@ -169,12 +169,12 @@ def _counts(steps: int) -> Iterator[int]:
     yield steps
 
 
-def _bound(
+def _find_bounds(
     bounds: Floats, known: Sequence[LossFunction | None], steps: int, edges: nx.Graph | None
 ) -> tuple[dict[float, Floats], str]:
-    """Return the bounds after 1, 2, 5, … releases and any number, and a sentence on the latter.
+    """Return the bounds after 1, 2, 5, … releases and after any number, and a sentence on the last bounds.
 
-    Ctrl-C leaves out what is not yet found. With edges nothing is said of any number.
+    Ctrl-C leaves out what is not yet found. With edges, there are no bounds for any number of releases.
     """
     from mechdesign.leakage import _recursion as recursion
 

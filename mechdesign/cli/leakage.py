@@ -125,7 +125,7 @@ def leakage(
 
 
 def _page_beside(target: Path | None) -> Path | None:
-    """Return the page beside a table; devices and pipes have none. Raise if one of both cannot be written."""
+    """Return the file of the page, or None for a device or pipe; raise if the table or the page cannot be written."""
     page = target.with_suffix(".html") if target is not None and target.suffix == ".csv" else None
     for file in (target, page):
         check_output(file)

@@ -1,4 +1,4 @@
-"""Bounds of pairs of states: what one release tells about each pair, and shortest paths among bounds, rounded up.
+"""Bounds of pairs of states: what one release reveals about each pair. Bounds are closed along paths and rounded up.
 
 A matrix B of shape (n, n) in nats stands for all x ≥ 0 with x_j ≤ e^{B(j,k)} x_k. Its diagonal is 0, an infinite entry
 is no bound, and B(j,k) may differ from B(k,j). Shortest paths leave this set unchanged.
@@ -48,12 +48,12 @@ def pairs(bounds: Any) -> Floats:
     """Return bounds E with ln p(o|s)/p(o|s') <= E[s, s'] for all observables o, closed along paths.
 
     The sum of bounds along a path from s to s' bounds the pair, too: E has the least sum. Entries and sums are rounded
-    up. The bounds of a requirement are those that it states. The bounds of a channel are tight: they exceed the
+    up. A requirement states its bounds. Those of a channel are tight: they exceed the
     largest ln p(o|s)/p(o|s') by less than a relative 2e-15. `MetricPrivacy(1, E)` requires the bounds E.
 
     Args:
-        bounds: A requirement, such as `MetricPrivacy` or `GraphPrivacy`; a list of requirements, of which the least
-            bound of each pair counts; a channel, a design, or the path of a bundle; or a matrix (n, n) of bounds in
+        bounds: A requirement, such as `MetricPrivacy` or `GraphPrivacy`; a list of requirements, whose least bound
+            counts for each pair; a channel, a design, or the path of a bundle; or a matrix (n, n) of bounds in
             nats, with a diagonal of 0. Bounds may be infinite, and may differ for (s, s') and (s', s). Continuous
             privacy bounds the pairs of its anchors.
 
@@ -63,7 +63,7 @@ def pairs(bounds: Any) -> Floats:
 
     Raises:
         InputError: A requirement bounds no pairs, such as a floor on the adversary's error, or a matrix has another
-            shape, or an entry that is no bound.
+            shape, or a negative or NaN entry.
 
     >>> from mechdesign import MetricPrivacy
     >>> pairs(MetricPrivacy(0.5, [[0, 1, 2], [1, 0, 1], [2, 1, 0]])).tolist()
@@ -81,7 +81,7 @@ def pairs(bounds: Any) -> Floats:
 
 
 def _read_matrix(values: Any) -> Floats:
-    """Return the bounds of a matrix that a user gives; raise `InputError` for what is no matrix of bounds."""
+    """Return the bounds in a matrix of the user; raise `InputError` for any other value."""
     for name, what, remedy in _NOT_BOUNDS:
         if hasattr(type(values), name):
             raise InputError("bounds", f"are {what}", value=type(values).__name__, bound=_ACCEPTED, remedy=remedy)
@@ -243,7 +243,7 @@ def as_bounds(values: Any, path: str, names: Labels = ()) -> Floats:
         The matrix.
 
     Raises:
-        InputError: The matrix is not square, an entry is no bound, or the diagonal is not 0.
+        InputError: The matrix is not square, an entry is negative or NaN, or the diagonal is not 0.
 
     >>> as_bounds([[0, 1], [2, 0]], "bounds").tolist()
     [[0.0, 1.0], [2.0, 0.0]]

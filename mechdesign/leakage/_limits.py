@@ -48,8 +48,8 @@ _MOST_PROGRAMS = 6_000
 # The growth per step, in nats, that a witness must show: far above the rounding of a step.
 _MARGIN = 1e-11
 
-# Matrices are tried above the fixed point of E plus this amount, which absorbs rounding. It rises up to the second one,
-# and in proportion to bounds above so many nats.
+# The search adds the first amount [nats] to E, which absorbs rounding, and raises it up to the second one. Both grow in
+# proportion to bounds that exceed the third number [nats].
 _RAISED = 1e-11
 _MOST_RAISED = 1e-7
 _RAISED_ABOVE = 1e4

@@ -157,7 +157,7 @@ class _Task:
         for losses, missing in zip(self.losses[path], self.missing[path], strict=True):
             first, *bounds = self.bounds[along]
             for rows in self._rows.values():
-                # So that the amounts of a chain do not depend on those of others, to the bit.
+                # The amounts of a chain must not depend on those of other chains, not even in the last bit.
                 rows.starts.clear()
             amount = first
             for loss, unreached, own, largest in zip(

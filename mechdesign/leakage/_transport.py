@@ -314,8 +314,8 @@ class _Transports:
         base, first = self.base[source_pair][self.source], self.first_edge[self.first_source]
         with np.errstate(over="ignore"):
             self.price: Floats = np.exp(price - base)
-        # The size of all terms; with the number of terms, their roundings amount to less than the slack. The price of
-        # a larger gain is 0, or above the highest: its roundings do not count.
+        # The size of all terms; with the number of terms, their roundings amount to less than the slack. A larger
+        # gain has a price of 0, or one above the highest price: its rounding error does not matter.
         most = np.abs(a) + np.abs(q) + np.abs(base) + _FARTHEST
         finite = np.where(np.isfinite(self.gain), np.minimum(np.abs(self.gain), most), 0.0)
         terms = np.maximum.reduceat(np.abs(a) + np.abs(q) + finite, first) + np.abs(self.base)
@@ -338,7 +338,7 @@ def _enclose(part: _Transports, number: int, slopes: Slopes | None) -> tuple[Flo
     used = part.cheapest | (part.price <= _FAR)
     start: object = None
     if number == 0 and part.key in part.starts:
-        # The basis of the last program of these pairs fits if its edges are all that are used, and cheap enough.
+        # The last basis of these pairs fits if its edges include all that are used, and none is far too expensive.
         known, basis = part.starts[part.key]
         if (used <= known).all() and (part.price[known] <= 10 * _FAR).all():
             used, start = known, basis
@@ -393,7 +393,7 @@ def _add_slopes(part: _Transports, slopes: Slopes, used: Integers, weight: Float
 
 
 def _solve(part: _Transports, used: Integers, number: int, start: object) -> tuple[Floats, Floats, Floats, object]:
-    """Return a plan (edges,), multipliers of sources and sinks, and the basis; nothing that they are is relied upon.
+    """Return a plan (edges,), multipliers of sources and sinks, and the basis; the caller relies on none of them.
 
     The program minimises the sum over pairs of μ: each source gives 1, and each sink receives at most μ of its pair.
     A variable is the larger of what its source gives and what its sink receives, so that coefficients are at most 1.
@@ -427,7 +427,7 @@ def _solve(part: _Transports, used: Integers, number: int, start: object) -> tup
 
 
 def _clean(values: Floats | None, scale: Floats) -> Floats:
-    """Return the numbers of a solver divided by their scale, from 0 to the largest; 0 where there is no number."""
+    """Return the solver's values divided by their scale and clipped to [0, `_LARGEST`]; missing values become 0."""
     if values is None or len(values) != len(scale):
         return np.zeros(len(scale))
     return np.clip(np.where(np.isfinite(values), values, 0.0) / scale, 0.0, _LARGEST)

@@ -111,7 +111,7 @@ def baselines(problem: Problem) -> tuple[Baseline, ...]:
         The mechanisms that exist for this problem.
 
     Raises:
-        InputError: The argument is no problem.
+        InputError: The argument is not a `Problem`.
 
     >>> import mechdesign as md
     >>> distance = md.distances.hamming(2)

@@ -287,7 +287,7 @@ class DiscreteNoise(ABC):
         """Return the name of the distribution, and its scale in the unit of a step.
 
         Args:
-            step: The length of a step, of which the noise counts an integer.
+            step: The length of a step; the noise is an integer number of steps.
 
         Returns:
             The name and the scale.

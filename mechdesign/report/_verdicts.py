@@ -53,7 +53,7 @@ class Verdict:
 
 
 def write_odds(exponent: float, digits: int = 3) -> str:
-    """Write the factor e^exponent of odds, rounded up; below 100,000 it has at most so many significant digits.
+    """Write the factor e^exponent of odds, rounded up; a factor below 100,000 has at most `digits` digits.
 
     >>> write_odds(1.0), write_odds(23.98661333), write_odds(2000.0), write_odds(math.inf)
     ('2.72', '2.7 × 10¹⁰', 'e^2000', '∞')
